@@ -1,0 +1,93 @@
+{{/*
+vllm-common.scalar: a value as the command line wants it. Whole numbers keep all their digits: Go would print
+1048576 as 1.048576e+06, which vLLM refuses.
+Parameters: the value itself.
+*/}}
+{{- define "vllm-common.scalar" -}}
+{{- if or (kindIs "map" .) (kindIs "slice" .) -}}
+{{- toJson . -}}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- toString . -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+vllm-common.ownedFlags: flags that a typed value renders, with that value's path. `role:` stands for the path of
+the role. They may not stand in `args` as well.
+*/}}
+{{- define "vllm-common.ownedFlags" -}}
+api-key: global.vllm.auth.apiKeySecret
+data-parallel-size: role:parallelism.data
+data-parallel-size-local: role:parallelism.data
+enable-lora: global.vllm.lora.modules
+hf-token: global.vllm.huggingface.tokenSecret
+lora-modules: global.vllm.lora.modules
+max-lora-rank: global.vllm.lora.maxRank
+max-loras: global.vllm.lora.maxActive
+model: global.vllm.model.name
+pipeline-parallel-size: role:parallelism.pipeline
+port: role:port
+revision: global.vllm.model.revision
+served-model-name: global.vllm.model.servedNames
+shutdown-timeout: role:drain.timeoutSeconds
+ssl-certfile: global.vllm.tls.secretName
+ssl-keyfile: global.vllm.tls.secretName
+tensor-parallel-size: role:parallelism.tensor
+{{- end }}
+
+{{/*
+vllm-common.typedArgs: the flags of typed values, as a JSON map.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.typedArgs" -}}
+{{- $vllm := .root.Values.global.vllm -}}
+{{- $args := dict "port" .role.port "served-model-name" (include "vllm-common.servedNames" . | fromJsonArray) -}}
+{{- with $vllm.model.revision }}{{ $_ := set $args "revision" . }}{{ end -}}
+{{- range $flag, $size := dict "tensor" .role.parallelism.tensor "pipeline" .role.parallelism.pipeline "data" .role.parallelism.data -}}
+{{- if gt (int $size) 1 }}{{ $_ := set $args (printf "%s-parallel-size" $flag) $size }}{{ end -}}
+{{- end -}}
+{{- if include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
+{{- $_ := set $args "shutdown-timeout" .role.drain.timeoutSeconds -}}
+{{- end -}}
+{{- if $vllm.tls.secretName -}}
+{{- $_ := set $args "ssl-certfile" "/tls/tls.crt" -}}
+{{- $_ := set $args "ssl-keyfile" "/tls/tls.key" -}}
+{{- end -}}
+{{- with $vllm.lora.modules -}}
+{{- $modules := list -}}
+{{- range $name, $adapter := . -}}
+{{- $module := dict "name" $name "path" $adapter.path -}}
+{{- with $adapter.baseModel }}{{ $_ := set $module "base_model_name" . }}{{ end -}}
+{{- $modules = append $modules $module -}}
+{{- end -}}
+{{- $_ := set $args "enable-lora" true -}}
+{{- $_ := set $args "lora-modules" $modules -}}
+{{- $_ := set $args "max-lora-rank" $vllm.lora.maxRank -}}
+{{- $_ := set $args "max-loras" $vllm.lora.maxActive -}}
+{{- end -}}
+{{- toJson $args -}}
+{{- end }}
+
+{{/*
+vllm-common.arguments: the container's args as a JSON list: the model, then every flag by name. One item holds
+flag and value (`--flag=value`), so that a value may begin with a dash; a list follows its flag item by item.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.arguments" -}}
+{{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
+{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
+{{- $argv := list (include "vllm-common.modelPath" .) -}}
+{{- range $flag, $value := $args -}}
+{{- if kindIs "bool" $value -}}
+{{- $argv = append $argv (printf "--%s%s" (ternary "" "no-" $value) $flag) -}}
+{{- else if kindIs "slice" $value -}}
+{{- $argv = append $argv (printf "--%s" $flag) -}}
+{{- range $value }}{{ $argv = append $argv (include "vllm-common.scalar" .) }}{{ end -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $argv = append $argv (printf "--%s=%s" $flag (include "vllm-common.scalar" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $argv -}}
+{{- end }}

@@ -1,0 +1,74 @@
+{{/*
+vllm-common.enginePod: the pod template of every engine. Roles differ by data only.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.enginePod" -}}
+metadata:
+  labels:
+    {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels) .) | nindent 4 }}
+  {{- with merge dict (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- $spec := include "vllm-common.podSpec" . | fromYaml }}
+  {{- mergeOverwrite $spec (deepCopy .role.extraPodSpec) | toYaml | nindent 2 }}
+{{- end }}
+
+{{/*
+vllm-common.podSpec: the pod's specification before the user's extra fields.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.podSpec" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+serviceAccountName: {{ include "vllm-common.serviceAccountName" . }}
+terminationGracePeriodSeconds: {{ include "vllm-common.gracePeriodSeconds" . }}
+securityContext:
+  {{- include "vllm-common.podSecurityContext" . | nindent 2 }}
+{{- include "vllm-common.pullSecrets" . }}
+{{- include "vllm-common.scheduling" . }}
+{{- with .role.extraInitContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+  {{- $container := include "vllm-common.engineContainer" . | fromYaml }}
+  - {{- mergeOverwrite $container (deepCopy .role.extraContainerSpec) | toYaml | nindent 4 }}
+  {{- with .role.extraContainers }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+volumes:
+  {{- include "vllm-common.volumes" . | nindent 2 }}
+{{- end }}
+
+{{/*
+vllm-common.engineContainer: the container that runs `vllm serve`. The command is written out because private
+images need not have the official entrypoint.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.engineContainer" -}}
+name: vllm
+image: {{ include "vllm-common.image" . }}
+imagePullPolicy: {{ .root.Values.global.vllm.image.pullPolicy }}
+command: [vllm, serve]
+args:
+  {{- include "vllm-common.arguments" . | fromJsonArray | toYaml | nindent 2 }}
+env:
+  {{- include "vllm-common.environment" . | nindent 2 }}
+{{- with .role.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - name: http
+    containerPort: {{ int64 .role.port }}
+{{- include "vllm-common.probes" . }}
+{{ include "vllm-common.lifecycle" . }}
+resources:
+  {{- include "vllm-common.resources" . | nindent 2 }}
+securityContext:
+  {{- include "vllm-common.containerSecurityContext" . | nindent 2 }}
+volumeMounts:
+  {{- include "vllm-common.volumeMounts" . | nindent 2 }}
+{{- end }}

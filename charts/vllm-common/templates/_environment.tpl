@@ -1,0 +1,64 @@
+{{/*
+vllm-common.cacheEnvironment: every cache of the engine and of the libraries under it, below one path, as JSON.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.cacheEnvironment" -}}
+{{- $path := .role.cache.mountPath | trimSuffix "/" -}}
+{{- dict
+  "HF_HOME" (printf "%s/huggingface" $path)
+  "VLLM_CACHE_ROOT" (printf "%s/vllm" $path)
+  "XDG_CACHE_HOME" (printf "%s/xdg" $path)
+  "TRITON_CACHE_DIR" (printf "%s/triton" $path)
+  "TORCHINDUCTOR_CACHE_DIR" (printf "%s/torchinductor" $path)
+  "FLASHINFER_WORKSPACE_BASE" (printf "%s/flashinfer" $path)
+  "DG_JIT_CACHE_DIR" (printf "%s/deep_gemm" $path)
+  "OUTLINES_CACHE_DIR" (printf "%s/outlines" $path)
+  "CUDA_CACHE_PATH" (printf "%s/cuda" $path)
+  | toJson -}}
+{{- end }}
+
+{{/*
+vllm-common.typedEnvironment: the variables of typed values, as a JSON map of name to value or {valueFrom}.
+USER and HOME are set because torch looks the user up at import, and a platform's UID has no passwd entry.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.typedEnvironment" -}}
+{{- $vllm := .root.Values.global.vllm -}}
+{{- $env := include "vllm-common.cacheEnvironment" . | fromJson -}}
+{{- $_ := set $env "HOME" "/home/vllm" -}}
+{{- $_ := set $env "USER" "vllm" -}}
+{{- if include "vllm-common.has" (dict "root" .root "feature" "engineReadyTimeout") -}}
+{{- $_ := set $env "VLLM_ENGINE_READY_TIMEOUT_S" .role.startup.budgetSeconds -}}
+{{- end -}}
+{{- with $vllm.huggingface.endpoint }}{{ $_ := set $env "HF_ENDPOINT" . }}{{ end -}}
+{{- if $vllm.huggingface.offline }}{{ $_ := set $env "HF_HUB_OFFLINE" "1" }}{{ end -}}
+{{- range $name, $secret := dict "HF_TOKEN" $vllm.huggingface.tokenSecret "VLLM_API_KEY" $vllm.auth.apiKeySecret -}}
+{{- if $secret.name -}}
+{{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $secret.name "key" $secret.key))) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $env -}}
+{{- end }}
+
+{{/*
+vllm-common.environment: the container's env. The pod's own address comes first, so that any variable below may
+use it as $(POD_IP); the rest is in order of name. Role wins over global, and both over the typed values.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.environment" -}}
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+{{- $env := mergeOverwrite (include "vllm-common.typedEnvironment" . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
+{{- range $name, $value := omit $env "POD_IP" }}
+{{- if kindIs "map" $value }}
+- name: {{ $name }}
+  valueFrom:
+    {{- toYaml $value.valueFrom | nindent 4 }}
+{{- else if not (kindIs "invalid" $value) }}
+- name: {{ $name }}
+  value: {{ include "vllm-common.scalar" $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,101 @@
+{{/*
+vllm-common.shmSize: size of /dev/shm, or nothing where the role needs none.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.shmSize" -}}
+{{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (gt $ranks 1)) -}}
+{{- .role.shm.size | default (ternary "8Gi" "2Gi" (eq .root.Values.global.vllm.accelerator "amd")) -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+vllm-common.volumes: the pod's volumes. `scratch` holds what a process writes beside the cache: home and /tmp.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.volumes" -}}
+- name: scratch
+  emptyDir: {}
+- name: cache
+  {{- include "vllm-common.cacheVolume" . | nindent 2 }}
+{{- with include "vllm-common.shmSize" . }}
+- name: shm
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ . }}
+{{- end }}
+{{- include "vllm-common.modelVolume" . }}
+{{- with .root.Values.global.vllm.tls.secretName }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- with .role.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/*
+vllm-common.cacheVolume: the source of the cache volume.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.cacheVolume" -}}
+{{- if eq .role.cache.type "pvc" -}}
+persistentVolumeClaim:
+  claimName: {{ include "vllm-common.cacheClaimName" . }}
+{{- else if eq .role.cache.type "ephemeral" -}}
+ephemeral:
+  volumeClaimTemplate:
+    spec:
+      {{- include "vllm-common.cacheClaimSpec" . | nindent 6 }}
+{{- else -}}
+emptyDir:
+  sizeLimit: {{ .role.cache.size }}
+{{- end }}
+{{- end }}
+
+{{/*
+vllm-common.cacheClaimSpec: what the chart asks of the storage class.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.cacheClaimSpec" -}}
+accessModes: [{{ .role.cache.accessMode }}]
+{{- with .role.cache.storageClassName }}
+storageClassName: {{ . }}
+{{- end }}
+resources:
+  requests:
+    storage: {{ .role.cache.size }}
+{{- end }}
+
+{{/*
+vllm-common.volumeMounts: the engine container's mounts.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.volumeMounts" -}}
+- name: scratch
+  mountPath: /home/vllm
+  subPath: home
+- name: scratch
+  mountPath: /tmp
+  subPath: tmp
+- name: cache
+  mountPath: {{ .role.cache.mountPath }}
+{{- if include "vllm-common.shmSize" . }}
+- name: shm
+  mountPath: /dev/shm
+{{- end }}
+{{- if ne .root.Values.global.vllm.model.source.type "hf" }}
+- name: model
+  mountPath: /model
+  readOnly: true
+{{- end }}
+{{- if .root.Values.global.vllm.tls.secretName }}
+- name: tls
+  mountPath: /tls
+  readOnly: true
+{{- end }}
+{{- with .role.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
