@@ -13,7 +13,7 @@ Parameters: the role context.
 {{- with $scheduling.topologySpread }}
 topologySpreadConstraints:
   {{- range . }}
-  - {{ merge dict . (dict "labelSelector" $selector) | toJson }}
+  - {{ hasKey . "labelSelector" | ternary . (set (deepCopy .) "labelSelector" $selector) | toJson }}
   {{- end }}
 {{- end }}
 {{- end }}

@@ -1,12 +1,16 @@
 {{/*
-vllm-stack.target: the role behind the front door, as a role context.
-Use: include "vllm-stack.target" . | fromYaml gives `name`, `component` and `layer`; the rest is added by the caller.
+vllm-stack.target: the role behind the front door, as YAML: `layer`, and `name` and `component` of its role context.
+The rendering fails when the layer is not enabled.
 Parameters: the top context.
 */}}
 {{- define "vllm-stack.target" -}}
 {{- $targets := dict
   "base" (dict "layer" "base" "name" "vllm-base" "component" "server") -}}
-{{- index $targets .Values.frontDoor.to | toYaml -}}
+{{- $target := index $targets .Values.frontDoor.to -}}
+{{- if not (index .Values $target.layer).enabled -}}
+{{- printf "frontDoor.to: the layer %s is not enabled; set %s.enabled to true, or frontDoor.to to a layer that runs" $target.layer $target.layer | include "vllm-common.fail" -}}
+{{- end -}}
+{{- toYaml $target -}}
 {{- end }}
 
 {{/*
@@ -23,17 +27,4 @@ Parameters: the top context.
 */}}
 {{- define "vllm-stack.frontDoorName" -}}
 {{- include "vllm-common.fullname" (dict "root" . "component" "front-door") -}}
-{{- end }}
-
-{{/*
-vllm-stack.validate: what only the umbrella can see.
-Parameters: the top context.
-*/}}
-{{- define "vllm-stack.validate" -}}
-{{- $layer := (include "vllm-stack.target" . | fromYaml).layer -}}
-{{- $messages := "" -}}
-{{- if not (index .Values $layer).enabled -}}
-{{- $messages = printf "frontDoor.to: the layer %s is not enabled; set %s.enabled to true, or frontDoor.to to a layer that runs\n" $layer $layer -}}
-{{- end -}}
-{{- include "vllm-common.fail" $messages -}}
 {{- end }}
