@@ -1,0 +1,114 @@
+"""The check of one set of values: schema, then rendering, then the objects, then the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vllm_phases import catalogue, manifests, rules
+from vllm_phases.finding import Finding, Location, Severity, reading_order
+from vllm_phases.render import RenderError
+from vllm_phases.rules.engine import engines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from vllm_phases.manifests import Manifest
+    from vllm_phases.render import Release, Renderer
+    from vllm_phases.schema.validate import ValuesSchema
+    from vllm_phases.values import Values
+
+
+@dataclass(frozen=True)
+class ValuesSet:
+    """Values files that make one release together, as `helm install -f … -f …` takes them."""
+
+    files: tuple[Path, ...]
+    values: Values
+
+    @property
+    def name(self) -> str:
+        """The files as the user named them; the chart's defaults alone have no file."""
+        return " + ".join(map(str, self.files)) or "chart defaults"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one set. rendered is False when Helm refused; objects and engines then count nothing.
+
+    engine_version is `global.vllm.version`, "" where the chart has none; engines counts engine pods.
+    """
+
+    values_set: ValuesSet
+    findings: tuple[Finding, ...]
+    rendered: bool = True
+    engine_version: str = ""
+    objects: int = 0
+    engines: int = 0
+
+    def count(self, severity: Severity) -> int:
+        """How many findings have this severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Checks sets of values against one chart; the chart's schema is read once for all of them."""
+
+    chart: Path
+    schema: ValuesSchema
+    renderer: Renderer
+    release: Release
+
+    def refused(self, values: Values) -> tuple[Finding, ...]:
+        """What the chart's schema has against the values."""
+        return self.schema.findings(values, self.schema.coalesce(values))
+
+    def check(self, values_set: ValuesSet) -> Result:
+        """Stop at the schema's errors: what a chart renders from refused values tells nothing new.
+
+        UsageError when the catalogue does not reach back to the engine version.
+        """
+        merged = self.schema.coalesce(values_set.values)
+        version = _engine_version(merged)
+        if refused := self.schema.findings(values_set.values, merged):
+            return Result(values_set, refused, engine_version=version)
+        try:
+            rendering = self.renderer.render(self.chart, values_set.values, self.release)
+            objects = manifests.parse(rendering)
+        except RenderError as error:
+            return Result(values_set, (_unrendered(error),), rendered=False, engine_version=version)
+        warned = (_warning(text) for text in rendering.warnings)
+        found = sorted((*warned, *self._findings(objects, version, values_set.values)), key=reading_order)
+        return Result(values_set, tuple(found), True, version, len(objects), sum(map(_pods, objects)))
+
+    def _findings(self, objects: tuple[Manifest, ...], version: str, values: Values) -> Iterator[Finding]:
+        from vllm_phases.objects import validate
+
+        for manifest in objects:
+            yield from validate(manifest, self.release.kube_version)
+        if version:
+            yield from rules.run(objects, catalogue.load(version), values)
+
+
+def _engine_version(merged: Mapping[str, Any]) -> str:
+    node: Any = merged
+    for key in ("global", "vllm", "version"):
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, str) else ""
+
+
+def _pods(manifest: Manifest) -> int:
+    """Engine pods of a workload; one where it leaves the number to an autoscaler."""
+    replicas = (manifest.document.get("spec") or {}).get("replicas", 1)
+    return replicas * sum(1 for _ in engines(manifest)) if isinstance(replicas, int) else 0
+
+
+def _warning(text: str) -> Finding:
+    return Finding("HELM001", "helm-warning", Severity.WARNING, f"Helm warns: {text}")
+
+
+def _unrendered(error: RenderError) -> Finding:
+    place = Location(error.template, error.line, error.column) if error.template else None
+    return Finding("HELM002", "helm-error", Severity.ERROR, f"Helm cannot render: {error}", location=place)

@@ -1,0 +1,87 @@
+"""Results for people: each finding with the line that caused it, then one row for every set of values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vllm_phases.finding import Severity
+from vllm_phases.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from vllm_phases.check import Result
+    from vllm_phases.finding import Finding, Location
+
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+_HEADER = ("VALUES", "VERDICT", "VLLM", "OBJECTS", "ENGINES", "FINDINGS")
+
+
+def report(results: Sequence[Result]) -> str:
+    """Findings by set, then the table; in colours, which `click.echo` drops where they do not belong."""
+    found = findings(finding for result in results for finding in result.findings)
+    return "\n\n".join(filter(None, (found, "\n".join(_table(results)))))
+
+
+def findings(found: Iterable[Finding]) -> str:
+    """Every finding, in words once, however many sets or engines have it."""
+    return "\n\n".join(dict.fromkeys("\n".join(_finding(finding)) for finding in found))
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    """Place, message and rule; the line of the file with a caret; what to do."""
+    place = finding.location
+    where = f"{_where(place)}: " if place else f"{finding.object}: " if finding.object else ""
+    severity = click.style(finding.severity.value, fg=_COLORS[finding.severity], bold=True)
+    yield f"{click.style(where, bold=True)}{severity}: {finding.message} [{finding.rule_id} {finding.name}]"
+    if place:
+        yield from _frame(place)
+    if finding.remediation:
+        yield f"  {finding.remediation}"
+
+
+def _where(place: Location) -> str:
+    return place.file if place.file.startswith("--set ") else str(place)
+
+
+def _frame(place: Location) -> Iterator[str]:
+    lines = _lines(place.file)
+    if place.line <= len(lines):
+        number = str(place.line)
+        yield f"  {number} | {lines[place.line - 1]}"
+        yield f"  {' ' * len(number)} | {' ' * (place.column - 1)}{click.style('^', fg='green', bold=True)}"
+
+
+def _lines(file: str) -> tuple[str, ...]:
+    """The lines of a file; none for what is no file, such as --set or a template inside a chart."""
+    try:
+        return tuple(Path(file).read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return ()
+
+
+def _table(results: Sequence[Result]) -> Iterator[str]:
+    rows = [_HEADER, *map(_row, results)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    counts = ((severity, result.count(severity)) for severity in Severity)
+    findings = ", ".join(
+        f"{count} {severity.value}{'s' * (count > 1)}" for severity, count in counts if count
+    )
+    version = result.engine_version or "-"
+    return (
+        result.values_set.name,
+        verdict(result),
+        version,
+        str(result.objects),
+        str(result.engines),
+        findings or "none",
+    )

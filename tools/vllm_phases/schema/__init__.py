@@ -1,0 +1,1 @@
+"""One source for every value: schemas/*.yaml become values.schema.json, values.yaml and docs/values.md."""
