@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..cluster.control_plane import (
+from tests.cluster.control_plane import (
     CRDS,
     CommandError,
     ControlPlane,
@@ -15,7 +15,7 @@ from ..cluster.control_plane import (
     require_programs,
     start_api_server,
 )
-from .examples import ACCEPTED, REFUSED, Refused
+from tests.objects.examples import ACCEPTED, REFUSED, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from vllm_phases.manifests import Manifest
 from vllm_phases.objects import validate
 
-from .examples import ACCEPTED, CRON_JOB, DEPLOYMENT, ROLE, SECRET, SERVICE, STATEFUL_SET, Object
+from tests.objects.examples import ACCEPTED, CRON_JOB, DEPLOYMENT, ROLE, SECRET, SERVICE, STATEFUL_SET, Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+# A busy machine is no failure.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 BUILT_IN = [DEPLOYMENT, STATEFUL_SET, SERVICE, SECRET, CRON_JOB, ROLE]
 KINDS = [(document["apiVersion"], document["kind"]) for document in ACCEPTED]
@@ -64,7 +67,7 @@ def test_any_mapping_gets_an_answer(document: dict[Any, Any], kind: tuple[str, s
     validate(Manifest("x.yaml", 1, {**document, "apiVersion": kind[0], "kind": kind[1]}), "1.34")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(UNHURRIED, max_examples=300)
 @given(damaged(ACCEPTED, nested(alien, keys)))
 def test_a_damaged_object_gets_an_answer(document: Object) -> None:
     validate(Manifest("x.yaml", 1, document), "1.34")
@@ -77,7 +80,7 @@ def test_a_list_in_itself_gets_an_answer() -> None:
     assert finding.message == "not JSON: Recursion limit reached"
 
 
-@settings(deadline=None)
+@UNHURRIED
 @given(damaged(BUILT_IN, nested(st.booleans() | st.integers() | st.text() | WORDS, FIELDS)))
 def test_what_kubernetes_validate_refuses_is_refused(document: Object) -> None:
     try:

@@ -9,7 +9,7 @@ from vllm_phases.finding import Finding, Location, Severity, UsageError
 from vllm_phases.manifests import Manifest
 from vllm_phases.objects import validate
 
-from .examples import (
+from tests.objects.examples import (
     ACCEPTED,
     DEPLOYMENT,
     HTTP_ROUTE,

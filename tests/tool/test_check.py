@@ -170,9 +170,11 @@ class TestFindings:
 
     def test_of_objects_name_the_object(self, make_chart: MakeChart, command: Command) -> None:
         chart = make_chart(templates={"a.yaml": CONFIG_MAP + "dta: {}\n"})
-        outcome = command("check", "--chart", chart, "--format", "json")
-        (finding,) = json.loads(outcome.out)["findings"]
-        assert (outcome.code, finding["object"]) == (1, "ConfigMap/release-name")
+        outcome = command("check", "--chart", chart)
+        assert outcome.code == 1
+        place, severity, subject, _ = outcome.out.split(": ", 3)
+        assert (place, severity) == ("demo/templates/a.yaml:1:1", "error")
+        assert subject == "ConfigMap/release-name"
 
     def test_of_helm_are_warnings(self, make_chart: MakeChart, command: Command) -> None:
         make_chart("sub")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from vllm_phases.finding import Location, UsageError
+from vllm_phases.render import Release
+from vllm_phases.render.binary import HelmBinary
 from vllm_phases.values import Values, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.tool.conftest import MakeChart
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -102,6 +107,32 @@ class TestSet:
         with pytest.raises(UsageError) as caught:
             load([write("a.yaml", "m: {x: 1}")], [expression])
         assert str(caught.value) == message
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("files", "sets"),
+    [
+        (["a: 1\nm: {x: 1, l: [1, 2]}", "m: {x: null, l: [3], n: {o: 1}}"], []),
+        (["m: {x: 1}", "m: 3", "m: {k: 1}"], []),
+        (["l: [{x: 1, k: 2}, 3]"], ["l[0].x=7", "l[2].z=1"]),
+        (["m: {x: 1, k: 2}"], ["m.x=null,m.z={a,b}", r"m.a\.b=c\,d", "n.o.p=1.50", "q=0123"]),
+        (["n: 1e3\no: 0123\nd: 2030-01-01\nt: on\nbig: 9007199254740993"], ["set=9007199254740992"]),
+    ],
+)
+def test_a_real_helm_merges_alike(
+    make_chart: MakeChart, helm: Path, files: list[str], sets: list[str]
+) -> None:
+    """A template sees the same values from `helm template -f … --set …` and from our merge in one file."""
+    sees = "kind: K\nv: {{ toJson .Values | quote }}"
+    chart = make_chart(values="m: {x: 0, d: 1}\n", templates={"a.yaml": sees})
+    paths = [write(f"{number}.yaml", text) for number, text in enumerate(files)]
+    words = [f"--values={path}" for path in paths] + [f"--set={each}" for each in sets]
+    native = subprocess.run(
+        [helm, "template", "demo", chart, *words], capture_output=True, text=True, check=True
+    )
+    ours = HelmBinary(str(helm)).render(chart, load(paths, sets), Release())
+    assert "".join(ours.templates.values()).strip() in native.stdout
 
 
 class TestOrigins:

@@ -21,7 +21,8 @@ _COMMANDS = {
     "check": "Check values: schema, rendering, Kubernetes objects, vLLM flags.",
     "render": "Print the manifests of one set of values, as `helm template` does.",
     "schema": "Make the charts' schemas, default values and documentation from schemas/*.yaml.",
-    "catalogue": "What each vLLM release knows: flags, environment variables, connectors and kv-transfer fields.",
+    "catalogue": "What each vLLM release knows: flags, environment variables, connectors and kv-transfer "
+    "fields.",
 }
 
 

@@ -106,12 +106,19 @@ def _apply(tree: dict[str, Any], origins: dict[KeyPath, Location], expression: s
             origins.update({path[:n]: place for n in range(1, len(path) + 1) if path[:n] not in origins})
     except HelmError as error:
         raise UsageError(f"{place.file}: {error.detail}") from None
+    except LookupError:
+        raise UsageError(f"{place.file}: is not key=value") from None
 
 
 def _assignment(key: str, parsed: Any) -> tuple[KeyPath, Any]:
-    """The path and value of one assignment, from the tree that Helm's parser made of it alone."""
+    """The path and value of one assignment, from the tree that Helm's parser made of it alone.
+
+    LookupError where the tree is not as deep as the key: Helm passes over a key such as `a[`.
+    """
     path: list[str | int] = []
     for _ in range(1 + sum(bool(match[1]) for match in _SEPARATORS.finditer(key))):
+        if not isinstance(parsed, dict | list) or not parsed:
+            raise LookupError(key)
         step = next(iter(parsed)) if isinstance(parsed, dict) else len(parsed) - 1
         path.append(step)
         parsed = parsed[step]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vllm_phases.finding import Finding, Location
 
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+_SET = "--set "
 _HEADER = ("VALUES", "VERDICT", "VLLM", "OBJECTS", "ENGINES", "FINDINGS")
 
 
@@ -34,17 +35,20 @@ def findings(found: Iterable[Finding]) -> str:
 def _finding(finding: Finding) -> Iterator[str]:
     """Place, message and rule; the line of the file with a caret; what to do."""
     place = finding.location
-    where = f"{_where(place)}: " if place else f"{finding.object}: " if finding.object else ""
+    frame = list(_frame(place)) if place else []
+    where = f"{_where(place)}: " if place else ""
+    in_values = frame or (place and place.file.startswith(_SET))
+    subject = f"{finding.object}: " if finding.object and not in_values else ""
     severity = click.style(finding.severity.value, fg=_COLORS[finding.severity], bold=True)
-    yield f"{click.style(where, bold=True)}{severity}: {finding.message} [{finding.rule_id} {finding.name}]"
-    if place:
-        yield from _frame(place)
+    rule = f"[{finding.rule_id} {finding.name}]"
+    yield f"{click.style(where, bold=True)}{severity}: {subject}{finding.message} {rule}"
+    yield from frame
     if finding.remediation:
         yield f"  {finding.remediation}"
 
 
 def _where(place: Location) -> str:
-    return place.file if place.file.startswith("--set ") else str(place)
+    return place.file if place.file.startswith(_SET) else str(place)
 
 
 def _frame(place: Location) -> Iterator[str]:
