@@ -70,6 +70,15 @@ def test_a_misspelt_key_names_file_line_and_nearest_key(
     ]
 
 
+def test_a_flag_that_a_typed_key_owns_names_the_key(command: Callable[..., Outcome]) -> None:
+    outcome = command("check", "--set", "base.args.tensor-parallel-size=2")
+    assert outcome.code == 1
+    assert outcome.out.splitlines()[0] == (
+        "--set base.args.tensor-parallel-size=2: error: base.args.tensor-parallel-size: "
+        "set base.parallelism.tensor instead, which renders this flag [VAL004 refused-value]"
+    )
+
+
 def test_a_missing_file_is_one_line(command: Callable[..., Outcome]) -> None:
     assert command("check", "-f", "values/phase9.yaml") == Outcome(
         2, "", "error: values/phase9.yaml: no such values file\n"

@@ -189,6 +189,22 @@ class TestFindings:
     def test_are_coloured_only_where_asked_for(self, chart: Path, command: Command) -> None:
         assert "\x1b" not in command("check", "--chart", chart, "--set", "size=x").out
 
+    def test_of_the_charts_own_checks_stand_at_their_lines(
+        self, make_chart: MakeChart, command: Command
+    ) -> None:
+        fail = "{{ fail `These values cannot work:\n- a.b: 2 is odd; set 3\n- c: empty; set one` }}"
+        chart = make_chart(values="c: 1", templates={"a.yaml": fail})
+        Path("v.yaml").write_text("a:\n  b: 2\n")
+        outcome = command("check", "--chart", chart, "-f", "v.yaml")
+        assert outcome.code == 1
+        assert outcome.out.startswith(
+            "v.yaml:2:3: error: a.b: 2 is odd; set 3 [VAL004 refused-value]\n"
+            "  2 |   b: 2\n"
+            "    |   ^\n"
+            "\n"
+            "demo/templates/a.yaml:1:3: error: c: empty; set one [VAL004 refused-value]\n"
+        )
+
 
 class TestFailures:
     def test_a_template_that_refuses(self, make_chart: MakeChart, command: Command) -> None:

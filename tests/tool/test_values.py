@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helm_python import parse_set_string
+from hypothesis import given, settings, strategies
+from vllm_phases import yaml_document
 from vllm_phases.finding import Location, UsageError
 from vllm_phases.render import Release
 from vllm_phases.render.binary import HelmBinary
@@ -99,6 +102,7 @@ class TestSet:
             ("a", '--set a: key "a" has no value'),
             ("=1", "--set =1: sets nothing"),
             ("a={1", "--set a={1: list must terminate with '}'"),
+            ("a=1,b[", "--set a=1,b[: is not key=value"),
             ("m.x.y=1", "--set m.x.y=1: m.x is not a map"),
             ("m[0]=1", "--set m[0]=1: m is not a list"),
         ],
@@ -107,6 +111,31 @@ class TestSet:
         with pytest.raises(UsageError) as caught:
             load([write("a.yaml", "m: {x: 1}")], [expression])
         assert str(caught.value) == message
+
+
+class TestAnyInput:
+    """Whatever is given is read as Helm reads it, or refused in one line."""
+
+    @settings(derandomize=True, max_examples=300, deadline=None)
+    @given(strategies.text(alphabet="ab.[]{}=,\\01 ", max_size=20))
+    def test_of_set(self, expression: str) -> None:
+        tree, refusal = attempt(lambda: load([], [expression]).tree)
+        assert refusal or tree == parse_set_string(expression)
+
+    @settings(derandomize=True, max_examples=300, deadline=None)
+    @given(strategies.text(alphabet="ab:-[]{}&*!?|>'\"%@#,~\n\t 01.<\\é\0", max_size=60))
+    def test_of_a_file(self, text: str) -> None:
+        tree, refusal = attempt(lambda: yaml_document.parse(text, "v.yaml")[0])
+        assert refusal or isinstance(tree, dict)
+
+
+def attempt(read: Callable[[], object]) -> tuple[object, str]:
+    """What was read, or else the one line of its refusal."""
+    try:
+        return read(), ""
+    except UsageError as error:
+        (line,) = str(error).splitlines()
+        return None, line
 
 
 @pytest.mark.cluster

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from vllm_phases.values import Values
 
 
+_CHART_REFUSAL = "These values cannot work:"  # how vllm-common.fail begins
+
+
 @dataclass(frozen=True)
 class ValuesSet:
     """Values files that make one release together, as `helm install -f … -f …` takes them."""
@@ -78,6 +81,8 @@ class Checker:
             rendering = self.renderer.render(self.chart, values_set.values, self.release)
             objects = manifests.parse(rendering)
         except RenderError as error:
+            if refused := tuple(_refused(error, values_set.values)):
+                return Result(values_set, refused, engine_version=version)
             return Result(values_set, (_unrendered(error),), rendered=False, engine_version=version)
         warned = (_warning(text) for text in rendering.warnings)
         found = sorted((*warned, *self._findings(objects, version, values_set.values)), key=reading_order)
@@ -105,10 +110,25 @@ def _pods(manifest: Manifest) -> int:
     return replicas * sum(1 for _ in engines(manifest)) if isinstance(replicas, int) else 0
 
 
+def _refused(error: RenderError, values: Values) -> Iterator[Finding]:
+    """A finding for each value that our charts refuse; they list them as "- path: why and what to set"."""
+    heading, *lines = str(error).splitlines()
+    for line in lines if heading == _CHART_REFUSAL else ():
+        path, _, message = line.removeprefix("- ").partition(": ")
+        place = values.origin(tuple(path.split("."))) or _place(error)
+        yield Finding(
+            "VAL004", "refused-value", Severity.ERROR, f"{path}: {message}", path=path, location=place
+        )
+
+
 def _warning(text: str) -> Finding:
     return Finding("HELM001", "helm-warning", Severity.WARNING, f"Helm warns: {text}")
 
 
 def _unrendered(error: RenderError) -> Finding:
-    place = Location(error.template, error.line, error.column) if error.template else None
-    return Finding("HELM002", "helm-error", Severity.ERROR, f"Helm cannot render: {error}", location=place)
+    message = f"Helm cannot render: {error}"
+    return Finding("HELM002", "helm-error", Severity.ERROR, message, location=_place(error))
+
+
+def _place(error: RenderError) -> Location | None:
+    return Location(error.template, error.line, error.column) if error.template else None

@@ -44,7 +44,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="vllm-phases", message="%(prog)s %(version)s")
 def commands() -> None:
     """Take a vLLM service from one process to disaggregated prefill and decode, and prove every step."""
@@ -60,9 +60,6 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result: Any = commands.main(list(arguments), prog_name="vllm-phases", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return _USAGE
     except click.Abort:
         return _INTERRUPTED
     except Exception as error:
@@ -76,7 +73,8 @@ def run(arguments: Sequence[str]) -> int:
 def _explained(error: Exception) -> tuple[int, str]:
     """Exit code and line for an error."""
     if isinstance(error, click.ClickException):
-        return _USAGE, f"error: {error.format_message()}"
+        message = error.format_message()  # the whole help where no command was given
+        return _USAGE, message if message.startswith("Usage: ") else f"error: {message}"
     if isinstance(error, UsageError):
         return _USAGE, f"error: {error}"
     from vllm_phases.render import RenderError

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 
     from vllm_phases.yaml_document import KeyPath
 
-# One `key=value` of a --set expression: a value "{…}" is a list, a backslash escapes.
+# One `key=value` of a --set expression; a backslash escapes.
 _ASSIGNMENT = re.compile(
-    r"(?P<text>(?P<key>(?:\\.|[^=,\\])+)=(?:\{(?:\\.|[^}\\])*\}|(?:\\.|[^,\\])*))(?:,|$)"
+    r"""(?P<text>
+            (?P<key> (?: \\. | \[\d+\] | [^=,\[\]\\] )+ )
+            =
+            (?: \{ (?: \\. | [^}\\] )* \}               # a list
+              | (?!\{) (?: \\. | [^,\\] | \\$ )* )      # anything else
+        )
+        (?: , | $ )""",
+    re.DOTALL | re.VERBOSE,
 )
 _SEPARATORS = re.compile(r"\\.|([.\[])")
 
@@ -99,7 +106,7 @@ def _apply(tree: dict[str, Any], origins: dict[KeyPath, Location], expression: s
     try:
         if not parse_set_string(expression):
             raise UsageError(f"{place.file}: sets nothing")
-        for match in _ASSIGNMENT.finditer(expression):
+        for match in _assignments(expression):
             path, value = _assignment(match["key"], parse_set_string(match["text"]))
             _assigned(tree, path, 0, value, place.file)
             _forget(origins, path)
@@ -110,10 +117,18 @@ def _apply(tree: dict[str, Any], origins: dict[KeyPath, Location], expression: s
         raise UsageError(f"{place.file}: is not key=value") from None
 
 
+def _assignments(expression: str) -> list[re.Match[str]]:
+    """The assignments of an expression; LookupError unless they make up all of it."""
+    matches = list(_ASSIGNMENT.finditer(expression))
+    if "".join(match[0] for match in matches) != expression:
+        raise LookupError(expression)
+    return matches
+
+
 def _assignment(key: str, parsed: Any) -> tuple[KeyPath, Any]:
     """The path and value of one assignment, from the tree that Helm's parser made of it alone.
 
-    LookupError where the tree is not as deep as the key: Helm passes over a key such as `a[`.
+    LookupError where the tree is not as deep as the key: Helm passes over empty keys.
     """
     path: list[str | int] = []
     for _ in range(1 + sum(bool(match[1]) for match in _SEPARATORS.finditer(key))):

@@ -21,23 +21,14 @@ if TYPE_CHECKING:
 
 _CHART = Path("charts/vllm-stack")
 _PATH: Any = click.Path(path_type=Path)
+_RENDERER = "Helm's engine inside this program, or a helm program."
 _OPTIONS = (
     click.option("-f", "--values", "files", type=_PATH, multiple=True, help="Values file; repeat to merge."),
-    click.option(
-        "--set", "sets", multiple=True, metavar="KEY=VALUE", help="One value as Helm reads it; repeat."
-    ),
-    click.option(
-        "--chart", type=_PATH, help=f"Folder or .tgz. Default: {_CHART}, here or in a folder above."
-    ),
-    click.option(
-        "--kube-version", default=DEFAULT_KUBE_VERSION, show_default=True, help="Kubernetes version."
-    ),
-    click.option(
-        "--renderer", type=click.Choice(["embedded", "helm"]), default="embedded", show_default=True
-    ),
-    click.option(
-        "--helm", type=_PATH, default="helm", show_default=True, help="Program for --renderer helm."
-    ),
+    click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="One value, as for helm; repeat."),
+    click.option("--chart", type=_PATH, help=f"Folder or .tgz. Default: {_CHART} here or in a folder above."),
+    click.option("--kube-version", default=DEFAULT_KUBE_VERSION, help="Kubernetes to render and check for."),
+    click.option("--renderer", type=click.Choice(["embedded", "helm"]), default="embedded", help=_RENDERER),
+    click.option("--helm", type=_PATH, default="helm", help="The program for --renderer helm."),
 )
 
 

@@ -7,7 +7,10 @@ means and which key was meant.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import reduce
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Finding, Location, Severity, reading_order
@@ -18,7 +21,7 @@ from vllm_phases.schema.wording import expectation, given
 from vllm_phases.yaml_document import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from jsonschema_rs import ValidationError
@@ -72,7 +75,7 @@ class ValuesSchema:
         if kind.name == "additionalProperties":
             yield from (self._unknown(path, key, values) for key in kind.unexpected)
             return
-        because = conditions(self._schema, error.schema_path, path)
+        because = _reached(conditions(self._schema, error.schema_path, path), merged)
         rule = _WRONG_TYPE if kind.name == "type" else _BAD_VALUE
         if kind.name == "required":
             path = (*path, kind.property)
@@ -82,7 +85,8 @@ class ValuesSchema:
             message = f"{dotted(path)}: the key {expectation(kind.error)}"
         else:
             message = f"{dotted(path)} is {given(error.instance)}, {expectation(error)}"
-        message += "".join(f" because {dotted(cause)} is {given(_value(merged, cause))}" for cause in because)
+        reasons = " and ".join(f"{dotted(cause)} is {given(value)}" for cause, value in because.items())
+        message += f" because {reasons}" if reasons else ""
         yield self._finding(rule, message, self._meaning(path), path, self._origin(path, because, values))
 
     def _unknown(self, parent: KeyPath, key: str, values: Values) -> Finding:
@@ -96,7 +100,7 @@ class ValuesSchema:
         elif known:
             more = [f"{len(known) - _MOST_KEYS} more"] if len(known) > _MOST_KEYS else []
             meaning += f" Its keys: {', '.join(known[:_MOST_KEYS] + more)}."
-        return self._finding(_UNKNOWN_KEY, message, meaning, path, self._origin(path, [], values))
+        return self._finding(_UNKNOWN_KEY, message, meaning, path, self._origin(path, (), values))
 
     def _finding(
         self, rule: tuple[str, str], message: str, remediation: str, path: KeyPath, location: Location | None
@@ -109,7 +113,7 @@ class ValuesSchema:
             path = path[:-1]
         return f"{dotted(path) or self._files.root}: {at(self._schema, path).get('description', '')}"
 
-    def _origin(self, path: KeyPath, because: list[KeyPath], values: Values) -> Location | None:
+    def _origin(self, path: KeyPath, because: Iterable[KeyPath], values: Values) -> Location | None:
         """The user's line that set the value or its condition, else the nearest line of user or chart."""
         defaults = self._files.default_origins
         places: tuple[Location | None, ...] = (
@@ -128,10 +132,13 @@ def _copied(path: KeyPath, values: Values) -> bool:
     return "global" in path[1:] and path[: path.index("global", 1) + 1] not in values.origins
 
 
-def _value(merged: Any, path: KeyPath) -> Any:
-    for step in path:
-        merged = merged[step]
-    return merged
+def _reached(paths: Iterable[KeyPath], tree: Any) -> dict[KeyPath, Any]:
+    """The values at those paths that the tree has."""
+    values: dict[KeyPath, Any] = {}
+    for path in paths:
+        with suppress(LookupError, TypeError):
+            values[path] = reduce(getitem, path, tree)
+    return values
 
 
 def _no_network(_: str) -> Any:
