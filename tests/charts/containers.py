@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.conftest import Objects
+if TYPE_CHECKING:
+    from tests.conftest import Objects
 
 
 def pod(objects: Objects, deployment: str = "demo-server") -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.charts.containers import argv, engine
-from tests.conftest import Render
+
+if TYPE_CHECKING:
+    from tests.conftest import Render
 
 PHASE1 = "values/phase1.yaml"
 
@@ -46,7 +48,9 @@ def test_the_model_comes_first_and_the_command_is_written_out(render: Render) ->
 )
 def test_every_kind_of_value(render: Render, value: Any, items: list[str]) -> None:
     known = argv(render(PHASE1))
-    assert [item for item in argv(render(PHASE1, values=with_args({"x": value}))) if item not in known] == items
+    assert [
+        item for item in argv(render(PHASE1, values=with_args({"x": value}))) if item not in known
+    ] == items
 
 
 @pytest.mark.parametrize("number", [999999, 1048576, 10_000_000, 131072, 2**31, 2**53])
@@ -87,7 +91,10 @@ def test_parallelism_above_one_renders_its_flags(render: Render) -> None:
 
 
 def test_lora_adapters(render: Render) -> None:
-    lora = {"modules": {"sql": {"path": "example/sql"}, "law": {"path": "/m/law", "baseModel": "b"}}, "maxRank": 32}
+    lora = {
+        "modules": {"sql": {"path": "example/sql"}, "law": {"path": "/m/law", "baseModel": "b"}},
+        "maxRank": 32,
+    }
     items = argv(render(PHASE1, values={"global": {"vllm": {"lora": lora}}}))
     start = items.index("--lora-modules")
     assert items[start + 1 : start + 3] == [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.charts.containers import argv, engine, env, mounts, pod, volumes
-from tests.conftest import Render
+
+if TYPE_CHECKING:
+    from tests.conftest import Render
 
 PHASE1 = "values/phase1.yaml"
 
@@ -37,7 +39,12 @@ class TestImage:
 
     def test_the_digest_wins_over_the_tag(self, render: Render) -> None:
         digest = "sha256:" + "0" * 64
-        image = {"repository": "registry.example.com/vllm", "tag": "mine", "digest": digest, "pullSecrets": ["a"]}
+        image = {
+            "repository": "registry.example.com/vllm",
+            "tag": "mine",
+            "digest": digest,
+            "pullSecrets": ["a"],
+        }
         objects = render(PHASE1, values=vllm(image=image))
         assert engine(objects)["image"] == f"registry.example.com/vllm@{digest}"
         assert pod(objects)["imagePullSecrets"] == [{"name": "a"}]
@@ -49,7 +56,7 @@ class TestImage:
 
 class TestEnvironment:
     def test_every_cache_lies_below_one_path(self, render: Render) -> None:
-        caches = {k: v for k, v in env(render(PHASE1, values=base(cache={"mountPath": "/fast"}))).items()}
+        caches = dict(env(render(PHASE1, values=base(cache={"mountPath": "/fast"}))).items())
         below = sorted(name for name, value in caches.items() if str(value).startswith("/fast/"))
         assert below == [
             "CUDA_CACHE_PATH",
@@ -93,7 +100,9 @@ class TestEnvironment:
         source = {"fieldRef": {"fieldPath": "spec.nodeName"}}
         assert env(render(PHASE1, values=base(env={"NODE": {"valueFrom": source}})))["NODE"] == source
 
-    def test_the_ready_timeout_follows_the_startup_budget_where_the_engine_reads_it(self, render: Render) -> None:
+    def test_the_ready_timeout_follows_the_startup_budget_where_the_engine_reads_it(
+        self, render: Render
+    ) -> None:
         values = base(startup={"budgetSeconds": 3600})
         assert env(render(PHASE1, values=values))["VLLM_ENGINE_READY_TIMEOUT_S"] == "3600"
         old = render(PHASE1, values=values | vllm(version="0.12.0"))
@@ -187,7 +196,9 @@ class TestVolumes:
             (base(shm={"mode": "never"}, parallelism={"tensor": 2}), None),
         ],
     )
-    def test_shared_memory_can_be_told(self, render: Render, values: dict[str, Any], size: str | None) -> None:
+    def test_shared_memory_can_be_told(
+        self, render: Render, values: dict[str, Any], size: str | None
+    ) -> None:
         shm = volumes(render(PHASE1, values=values)).get("shm")
         assert (shm and shm["emptyDir"]["sizeLimit"]) == size
 
@@ -203,15 +214,19 @@ class TestProbesAndDrain:
         assert container["ports"] == [{"name": "http", "containerPort": 9000}]
         assert "--port=9000" in container["args"]
         for kind in ("startup", "liveness", "readiness"):
-            assert container[f"{kind}Probe"]["httpGet"] == {"path": "/health", "port": "http", "scheme": "HTTP"}
+            assert container[f"{kind}Probe"]["httpGet"] == {
+                "path": "/health",
+                "port": "http",
+                "scheme": "HTTP",
+            }
             assert container[f"{kind}Probe"]["timeoutSeconds"] >= 5
 
     def test_tls_turns_probes_monitor_and_test_to_https(self, render: Render) -> None:
         objects = render(PHASE1, values=vllm(tls={"secretName": "t"}, monitoring={"kind": "podMonitor"}))
         container = engine(objects)
-        assert {container[f"{kind}Probe"]["httpGet"]["scheme"] for kind in ("startup", "liveness", "readiness")} == {
-            "HTTPS"
-        }
+        assert {
+            container[f"{kind}Probe"]["httpGet"]["scheme"] for kind in ("startup", "liveness", "readiness")
+        } == {"HTTPS"}
         assert {"--ssl-certfile=/tls/tls.crt", "--ssl-keyfile=/tls/tls.key"} <= set(container["args"])
         assert volumes(objects)["tls"]["secret"] == {"secretName": "t"}
         assert objects.get("PodMonitor/demo-server")["spec"]["podMetricsEndpoints"][0]["scheme"] == "https"
@@ -351,5 +366,8 @@ class TestEscapeHatches:
             ),
         )
         assert (pod(objects)["hostIPC"], pod(objects)["terminationGracePeriodSeconds"]) == (True, 7)
-        assert (engine(objects)["stdin"], engine(objects)["envFrom"]) == (True, [{"secretRef": {"name": "s"}}])
+        assert (engine(objects)["stdin"], engine(objects)["envFrom"]) == (
+            True,
+            [{"secretRef": {"name": "s"}}],
+        )
         assert pod(objects)["initContainers"] == [{"name": "i", "image": "busybox:1.37"}]

@@ -7,17 +7,18 @@ import json
 from typing import Any
 
 import pytest
-
-from tests.conftest import ROOT, Render
 from vllm_phases.render import RenderError
 from vllm_phases.schema.generation import load
 from vllm_phases.schema.tree import Key, keys
 
+from tests.conftest import ROOT, Render
+
+# Releases in which a value can show itself: the engines' common values, a role's, and the front door's.
 CONTEXTS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "pvc": {"source": {"type": "pvc", "pvc": {"claimName": "weights"}}},
-    "oci": {"source": {"type": "oci", "oci": {"reference": "registry.example.com/m:1"}}},
-    "hostPath": {"source": {"type": "hostPath", "hostPath": {"path": "/m"}}},
+    "pvc": {"vllm": {"model": {"source": {"type": "pvc", "pvc": {"claimName": "weights"}}}}},
+    "oci": {"vllm": {"model": {"source": {"type": "oci", "oci": {"reference": "registry.example.com/m:1"}}}}},
+    "hostPath": {"vllm": {"model": {"source": {"type": "hostPath", "hostPath": {"path": "/m"}}}}},
     "secrets": {
         "vllm": {
             "auth": {"apiKeySecret": {"name": "a"}},
@@ -27,7 +28,9 @@ CONTEXTS: dict[str, dict[str, Any]] = {
             "networkPolicy": {"egress": "dns"},
         },
         "role": {"cache": {"type": "pvc"}, "shm": {"mode": "always"}},
+        "router": {"clientAuth": "gateway", "autoscaling": {"enabled": True}},
     },
+    "key": {"vllm": {"auth": {"apiKeySecret": {"name": "a"}}}},
     "hpa": {"role": {"autoscaling": {"type": "hpa"}, "cache": {"type": "ephemeral"}}},
     "keda": {"role": {"autoscaling": {"type": "keda", "minReplicas": 1}}},
     "door": {
@@ -37,11 +40,20 @@ CONTEXTS: dict[str, dict[str, Any]] = {
             "httpRoute": {"enabled": True, "gateways": [{"name": "g"}]},
         }
     },
+    "tiers": {"vllm": {"kvTiers": {"lmcache": {"enabled": True}, "mooncakeStore": {"enabled": True}}}},
+    "abort": {"vllm": {"version": "0.20.0"}},
+    "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
+    "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},
+    "custom": {
+        "vllm": {"kvTransfer": {"connector": "custom", "custom": {"name": "Mine", "modulePath": "mine"}}}
+    },
 }
 
 # Values that only a second value beside them makes visible.
 BESIDE: dict[tuple[str, ...], dict[str, Any]] = {
     ("rollout", "maxUnavailable"): {"rollout": {"maxSurge": 1}},
+    ("prefill", "rollout", "maxUnavailable"): {"prefill": {"rollout": {"maxSurge": 1}}},
+    ("decode", "rollout", "maxUnavailable"): {"decode": {"rollout": {"maxSurge": 1}}},
     ("frontDoor", "httpRoute", "enabled"): {"frontDoor": {"httpRoute": {"gateways": [{"name": "g"}]}}},
     ("global", "vllm", "model", "source", "type"): {
         "global": {"vllm": {"model": {"source": {"pvc": {"claimName": "weights"}}}}}
@@ -55,11 +67,20 @@ def leaves(key: Key, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], 
     return [leaf for child in key.printed for leaf in leaves(child, (*path, child.name))]
 
 
+OTHERS = {
+    "interval": "7s",
+    "requestTimeout": "7s",
+    "size": "7Gi",
+    "cpu": "6",
+    "memory": "31Gi",
+    "path": "/other",
+}
+
+
 def other(key: Key) -> Any:
     """A valid value that differs from the default."""
     schema, default = key.schema, key.default
-    written = key.written.schema.get("examples") or schema.get("examples")
-    if written:
+    if written := key.written.schema.get("examples") or schema.get("examples"):
         return written[0]
     if "enum" in schema:
         return next(choice for choice in schema["enum"] if choice != default)
@@ -67,21 +88,26 @@ def other(key: Key) -> Any:
         return not default
     if isinstance(default, (int, float)):
         return default + 1
-    if isinstance(default, dict):
-        return {"example": "x"}
-    if str(default).startswith("http"):
+    return {"example": "x"} if isinstance(default, dict) else text(key)
+
+
+def text(key: Key) -> str:
+    if str(key.default).startswith("http"):
         return "http://other"
-    if key.name.lower().endswith("path"):
-        return "/other"
-    return {"interval": "7s", "requestTimeout": "7s", "size": "7Gi", "cpu": "6", "memory": "31Gi"}.get(key.name, "other")
+    return "/other" if key.name == "mountPath" else OTHERS.get(key.name, "other")
 
 
 def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
-    vllm = {**context.get("vllm", {}), "model": {"source": context.get("source", {})}}
+    """The values of a chart in a context."""
+    common = {"global": {"vllm": context.get("vllm", {})}}
     role = context.get("role", {})
+    layer = {"prefill": role, "decode": role, "router": context.get("router", {})}
     if chart == "vllm-base":
-        return {"global": {"vllm": vllm}, **role}
-    return {"global": {"vllm": vllm}, "base": role, "frontDoor": context.get("door", {})}
+        return {**common, **role}
+    if chart == "vllm-pd-nccl":
+        return {**common, **layer}
+    enabled = {"enabled": bool(context)}
+    return {**common, "base": role, "pdNccl": {**enabled, **layer}, "frontDoor": context.get("door", {})}
 
 
 def at(path: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -99,6 +125,8 @@ LEAVES = [
     (chart, path, key)
     for chart, place in ((chart, SOURCES.chart(chart)) for chart in SOURCES.charts)
     for path, key in leaves(keys(SOURCES, place))
+    # What is common to all charts shows itself in the umbrella.
+    if chart == "vllm-stack" or path[0] != "global"
 ]
 
 
@@ -116,6 +144,11 @@ def cached(render: Render) -> Any:
     return functools.cache(functools.partial(outcome, render))
 
 
+def judged(outcome: Any) -> bool:
+    """Whether templates have spoken, be it by a refusal; not so where the schema refuses."""
+    return not isinstance(outcome, str) or "These values cannot work" in outcome
+
+
 def one_choice(key: Key) -> bool:
     return key.schema.get("enum") == [key.default]
 
@@ -131,7 +164,6 @@ def test_it_changes_the_release(cached: Any, chart: str, path: tuple[str, ...], 
         before = merged(tree(context, chart), BESIDE.get(path, {}))
         plain = cached(chart, json.dumps(before))
         changed = cached(chart, json.dumps(merged(before, at(path, value))))
-        judged = not isinstance(changed, str) or "These values cannot work" in changed
-        if judged and changed != plain and not isinstance(plain, str):
+        if changed != plain and judged(changed) and judged(plain):
             return
     pytest.fail(f"no release looks different with {'.'.join(path)}={value!r}: {changed}")

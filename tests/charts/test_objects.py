@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.charts.containers import argv
-from tests.conftest import Objects, Render
+
+if TYPE_CHECKING:
+    from tests.conftest import Objects, Render
 
 PHASE1 = "values/phase1.yaml"
 SELECTOR = {
@@ -54,8 +56,12 @@ def selectors(objects: Objects) -> dict[str, Any]:
 
 class TestLabels:
     def test_selectors_are_name_instance_and_component_and_nothing_else(self, render: Render) -> None:
-        values = vllm(labels={"team": "search", "app.kubernetes.io/name": "mine"}, monitoring={"kind": "podMonitor"})
-        objects = render(PHASE1, values=values | base(labels={"tier": "x", "app.kubernetes.io/component": "mine"}))
+        values = vllm(
+            labels={"team": "search", "app.kubernetes.io/name": "mine"}, monitoring={"kind": "podMonitor"}
+        )
+        objects = render(
+            PHASE1, values=values | base(labels={"tier": "x", "app.kubernetes.io/component": "mine"})
+        )
         assert set(selectors(objects)) == {
             "Deployment/demo-server",
             "NetworkPolicy/demo-server",
@@ -89,7 +95,9 @@ class TestNames:
 
     def test_no_service_is_called_vllm(self, render: Render) -> None:
         """Kubernetes would put VLLM_PORT into every pod of the namespace, and vLLM would die of it."""
-        services = [name for name in render(PHASE1, values=vllm(nameOverride="vllm")).ids if "Service/" in name]
+        services = [
+            name for name in render(PHASE1, values=vllm(nameOverride="vllm")).ids if "Service/" in name
+        ]
         assert services == ["Service/vllm-server", "Service/vllm-front-door"]
 
 
@@ -104,10 +112,14 @@ class TestDeployment:
 
     def test_recreate(self, render: Render) -> None:
         values = base(rollout={"strategy": "Recreate", "maxUnavailable": 0})
-        assert render(PHASE1, values=values).get("Deployment/demo-server")["spec"]["strategy"] == {"type": "Recreate"}
+        assert render(PHASE1, values=values).get("Deployment/demo-server")["spec"]["strategy"] == {
+            "type": "Recreate"
+        }
 
     def test_percentages(self, render: Render) -> None:
-        values = base(rollout={"maxSurge": "25%", "maxUnavailable": "0%"}, disruption={"maxUnavailable": "50%"})
+        values = base(
+            rollout={"maxSurge": "25%", "maxUnavailable": "0%"}, disruption={"maxUnavailable": "50%"}
+        )
         objects = render(PHASE1, values=values)
         strategy = objects.get("Deployment/demo-server")["spec"]["strategy"]
         assert strategy["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "0%"}
@@ -120,14 +132,28 @@ class TestAutoscaling:
         """A Deployment that states replicas would undo the autoscaler's work at every upgrade."""
         objects = render(PHASE1, values=base(replicas=2, autoscaling={"type": kind}))
         assert "replicas" not in objects.get("Deployment/demo-server")["spec"]
-        scalers = [name for name in objects.ids if name.split("/")[0] in ("HorizontalPodAutoscaler", "ScaledObject")]
+        scalers = [
+            name for name in objects.ids if name.split("/")[0] in ("HorizontalPodAutoscaler", "ScaledObject")
+        ]
         assert len(scalers) == 1
         assert render(PHASE1, values=base(replicas=2)).get("Deployment/demo-server")["spec"]["replicas"] == 2
 
     def test_hpa_on_a_vllm_metric(self, render: Render) -> None:
-        scaling = {"type": "hpa", "metric": "kv_cache_usage_perc", "target": 0.8, "minReplicas": 2, "maxReplicas": 8}
-        spec = render(PHASE1, values=base(autoscaling=scaling)).get("HorizontalPodAutoscaler/demo-server")["spec"]
-        assert spec["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo-server"}
+        scaling = {
+            "type": "hpa",
+            "metric": "kv_cache_usage_perc",
+            "target": 0.8,
+            "minReplicas": 2,
+            "maxReplicas": 8,
+        }
+        spec = render(PHASE1, values=base(autoscaling=scaling)).get("HorizontalPodAutoscaler/demo-server")[
+            "spec"
+        ]
+        assert spec["scaleTargetRef"] == {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "name": "demo-server",
+        }
         assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 8)
         assert spec["metrics"][0]["pods"] == {
             "metric": {"name": "vllm_kv_cache_usage_perc"},
@@ -164,7 +190,10 @@ class TestNetworkPolicy:
         ]
 
     def test_off(self, render: Render) -> None:
-        assert "NetworkPolicy/demo-server" not in render(PHASE1, values=vllm(networkPolicy={"enabled": False})).ids
+        assert (
+            "NetworkPolicy/demo-server"
+            not in render(PHASE1, values=vllm(networkPolicy={"enabled": False})).ids
+        )
 
 
 class TestFrontDoor:
@@ -201,14 +230,20 @@ class TestFrontDoor:
         assert path["backend"] == {"service": {"name": "demo-front-door", "port": {"name": "http"}}}
 
     def test_http_route(self, render: Render) -> None:
-        route = {"enabled": True, "gateways": [{"name": "public", "namespace": "gateways"}], "hostnames": ["a.example"]}
+        route = {
+            "enabled": True,
+            "gateways": [{"name": "public", "namespace": "gateways"}],
+            "hostnames": ["a.example"],
+        }
         spec = render(PHASE1, values=door(httpRoute=route, port=81)).get("HTTPRoute/demo-front-door")["spec"]
         assert spec["parentRefs"] == [{"name": "public", "namespace": "gateways"}]
         assert spec["rules"][0]["backendRefs"] == [{"name": "demo-front-door", "port": 81}]
         assert spec["rules"][0]["timeouts"] == {"request": "0s"}
 
     def test_a_route_without_a_gateway_is_refused(self, render: Render) -> None:
-        assert "/frontDoor/httpRoute/gateways" in render.error(PHASE1, values=door(httpRoute={"enabled": True}))
+        assert "/frontDoor/httpRoute/gateways" in render.error(
+            PHASE1, values=door(httpRoute={"enabled": True})
+        )
 
 
 class TestMonitoring:
@@ -222,7 +257,9 @@ class TestMonitoring:
     def test_one_monitor_of_the_kind_asked_for(
         self, render: Render, kind: str, object_kind: str, field: str
     ) -> None:
-        objects = render(PHASE1, values=vllm(monitoring={"kind": kind, "interval": "5s", "labels": {"release": "p"}}))
+        objects = render(
+            PHASE1, values=vllm(monitoring={"kind": kind, "interval": "5s", "labels": {"release": "p"}})
+        )
         monitor = objects.get(f"{object_kind}/demo-server")
         assert monitor["metadata"]["labels"]["release"] == "p"
         assert monitor["spec"][field] == [{"port": "http", "path": "/metrics", "interval": "5s"}]
@@ -260,7 +297,12 @@ def test_notes_name_the_next_commands(render: Render) -> None:
 
 
 def test_extra_objects_are_templates(render: Render) -> None:
-    extra = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}, "data": {"a": "b"}}
+    extra = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "{{ .Release.Name }}-x"},
+        "data": {"a": "b"},
+    }
     assert render(PHASE1, values={"extraObjects": [extra]}).get("ConfigMap/demo-x")["data"] == {"a": "b"}
 
 

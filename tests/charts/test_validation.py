@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import Render
+if TYPE_CHECKING:
+    from tests.conftest import Render
 
 PHASE1 = "values/phase1.yaml"
 
@@ -131,7 +132,9 @@ def test_one_mistake_gives_one_message(render: Render, values: dict[str, Any], m
 
 
 def test_all_mistakes_are_told_at_once(render: Render) -> None:
-    values = base(rollout={"maxUnavailable": 0}, extraVolumes=[{"name": "tls", "emptyDir": {}}], env={"POD_IP": "x"})
+    values = base(
+        rollout={"maxUnavailable": 0}, extraVolumes=[{"name": "tls", "emptyDir": {}}], env={"POD_IP": "x"}
+    )
     assert [message.split(":")[0] for message in refused(render, values)] == [
         "base.env.POD_IP",
         "base.extraVolumes",

@@ -1,43 +1,58 @@
-"""Asks the service for its models and for one completion, and checks both answers.
+"""Asks the service for its models and for one completion, and proves that prefill handed its KV to decode.
 
-Runs as the pod of `helm test`, with the standard library only. Settings come from VLLM_TEST_* variables.
+Runs as the pod of `helm test`, with the standard library only. Settings come from VLLM_TEST_* variables:
+  URL, MODEL, API_KEY, TIMEOUT   the service that clients use, and the seconds that the test may take
+  PREFILL, DECODE   where there are two roles: host:port of each, the host being every ready pod's address
+  MOVED, FAILED     the connector's counters, as lists: of transfers, of failed transfers
 """
 
 import json
 import os
+import random
+import socket
 import ssl
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 URL = os.environ["VLLM_TEST_URL"].rstrip("/")
 MODEL = os.environ["VLLM_TEST_MODEL"]
 API_KEY = os.environ.get("VLLM_TEST_API_KEY", "")
 DEADLINE = time.monotonic() + float(os.environ.get("VLLM_TEST_TIMEOUT", "120"))
+ROLES = {
+    role: os.environ[f"VLLM_TEST_{role.upper()}"]
+    for role in ("prefill", "decode")
+    if f"VLLM_TEST_{role.upper()}" in os.environ
+}
+MOVED = os.environ.get("VLLM_TEST_MOVED", "").split()
+FAILED = os.environ.get("VLLM_TEST_FAILED", "").split()
 
 
-def call(path, body=None):
-    """Return the JSON answer of one request; the certificate's name is not the Service's, so it is not verified."""
+def fetch(url, body=None):
+    """Return the answer to one request. The certificate is not verified: it need not name the Service."""
     headers = {"Content-Type": "application/json"}
     if API_KEY:
         headers["Authorization"] = f"Bearer {API_KEY}"
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(URL + path, data=data, headers=headers)
-    context = ssl._create_unverified_context() if URL.startswith("https:") else None
-    with urllib.request.urlopen(request, timeout=max(1.0, DEADLINE - time.monotonic()), context=context) as answer:
-        return json.load(answer)
+    request = urllib.request.Request(url, data=data, headers=headers)
+    context = ssl._create_unverified_context() if url.startswith("https:") else None
+    with urllib.request.urlopen(
+        request, timeout=max(1.0, DEADLINE - time.monotonic()), context=context
+    ) as answer:
+        return answer.read().decode()
 
 
 def until_served(path, body=None):
-    """Repeat a call while the service is not there or busy; any other refusal is final."""
+    """Repeat a request while the service is not there or busy; any other refusal is final."""
     while True:
         try:
-            return call(path, body)
+            return json.loads(fetch(URL + path, body))
         except urllib.error.HTTPError as error:
             detail = error.read().decode(errors="replace").strip()[:300]
             problem = f"{path} answered {error.code}: {detail}"
-            if error.code not in (429, 502, 503, 504):
+            if error.code not in (429, 500, 502, 503, 504):
                 fail(problem + hint(error.code))
         except (OSError, ValueError) as error:
             problem = f"{path} did not answer: {error}"
@@ -50,14 +65,101 @@ def until_served(path, body=None):
 def hint(code):
     """Say what to look at for the refusals that have one likely cause."""
     if code == 401:
-        return "\nglobal.vllm.auth.apiKeySecret must name the Secret and key that the engines were started with"
+        return (
+            "\nglobal.vllm.auth.apiKeySecret must name the Secret and key that the engines were started with"
+        )
     return ""
 
 
 def fail(problem):
-    """End the test."""
+    """End the test; where there are roles, say first which of them is not there."""
+    for role, name in ROLES.items():
+        state = unreachable(name)
+        if state:
+            print(f"FAILED {role}: {state}", flush=True)
     print(f"FAILED {URL}: {problem}", flush=True)
     sys.exit(1)
+
+
+def unreachable(name):
+    """Say why no engine of a role can be reached, or nothing."""
+    try:
+        for pod in pods(name):
+            fetch(f"{pod}/health")
+    except OSError as error:
+        return f"no ready engine behind {name}: {error}"
+    return ""
+
+
+def pods(name):
+    """Return the address of every ready pod behind a headless Service, given as host:port."""
+    host, port = name.rsplit(":", 1)
+    found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    hosts = sorted({address[0] for *_, address in found})
+    return [
+        f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}" for address in hosts
+    ]
+
+
+def count(role, metrics):
+    """Return the sum of metrics over all pods of a role."""
+    total = 0.0
+    for pod in pods(ROLES[role]):
+        for line in fetch(f"{pod}/metrics").splitlines():
+            if line.split("{")[0].split(" ")[0] in metrics:
+                total += float(line.rsplit(" ", 1)[1])
+    return total
+
+
+def counters():
+    """Return what the roles have counted so far."""
+    both = {
+        name: sum(count(role, metrics) for role in ROLES)
+        for name, metrics in (("moved", MOVED), ("failed", FAILED))
+    }
+    return {**both, "prefilled": count("prefill", ["vllm:prompt_tokens_total"])}
+
+
+def prove_transfer():
+    """Send a prompt that no cache knows, and require that prefill saw it and its KV was moved."""
+    try:
+        before = counters()
+    except OSError as error:
+        fail(f"the engines' counters cannot be read: {error}")
+    words = " ".join(random.choice(("red", "green", "blue", "black", "white")) for _ in range(120))
+    completion(f"{random.random()} {words}")
+    for _ in range(10):
+        after = counters()
+        if after["prefilled"] > before["prefilled"] and (after["moved"] > before["moved"] or not MOVED):
+            break
+        time.sleep(1)
+    if after["failed"] > before["failed"]:
+        fail(
+            f"prefill to decode: {after['failed'] - before['failed']:.0f} transfers failed, yet the answer came"
+        )
+    if after["prefilled"] <= before["prefilled"]:
+        fail("front door to prefill: the answer came, but prefill never saw the prompt")
+    if not MOVED:
+        print("transfer: NOT PROVED, this connector counts none in this engine version", flush=True)
+    elif after["moved"] <= before["moved"]:
+        fail("prefill to decode: prefill saw the prompt, but no KV was moved; decode computed it again")
+    else:
+        print(
+            f"transfer: {after['moved'] - before['moved']:.0f} from prefill to decode, none failed",
+            flush=True,
+        )
+
+
+def completion(prompt):
+    """Ask for one completion and check it."""
+    request = {"model": MODEL, "prompt": prompt, "max_tokens": 8, "temperature": 0}
+    answer = until_served("/v1/completions", request)
+    usage = answer.get("usage") or {}
+    if not answer.get("choices") or not usage.get("completion_tokens"):
+        fail(f"the completion holds no tokens: {json.dumps(answer)[:300]}")
+    if answer.get("model") != MODEL:
+        fail(f"{answer.get('model')!r} answered instead of {MODEL!r}")
+    print(f"completion: {usage['completion_tokens']} tokens, {answer['choices'][0]['text']!r}", flush=True)
 
 
 def main():
@@ -66,14 +168,9 @@ def main():
     if MODEL not in models:
         fail(f"the service offers {models}, not {MODEL!r}")
     print(f"models: {', '.join(models)}", flush=True)
-    body = {"model": MODEL, "prompt": "Count: one, two, three,", "max_tokens": 8, "temperature": 0}
-    answer = until_served("/v1/completions", body)
-    usage = answer.get("usage") or {}
-    if not answer.get("choices") or not usage.get("completion_tokens"):
-        fail(f"the completion holds no tokens: {json.dumps(answer)[:300]}")
-    if answer.get("model") != MODEL:
-        fail(f"{answer.get('model')!r} answered instead of {MODEL!r}")
-    print(f"completion: {usage['completion_tokens']} tokens, {answer['choices'][0]['text']!r}", flush=True)
+    completion("Count: one, two, three,")
+    if ROLES:
+        prove_transfer()
     print("PASSED", flush=True)
 
 

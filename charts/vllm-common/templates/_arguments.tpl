@@ -22,6 +22,7 @@ api-key: global.vllm.auth.apiKeySecret
 data-parallel-size: role:parallelism.data
 data-parallel-size-local: role:parallelism.data
 enable-lora: global.vllm.lora.modules
+kv-transfer-config: global.vllm.kvTransfer
 hf-token: global.vllm.huggingface.tokenSecret
 lora-modules: global.vllm.lora.modules
 max-lora-rank: global.vllm.lora.maxRank
@@ -55,6 +56,7 @@ Parameters: the role context.
 {{- $_ := set $args "ssl-certfile" "/tls/tls.crt" -}}
 {{- $_ := set $args "ssl-keyfile" "/tls/tls.key" -}}
 {{- end -}}
+{{- with include "vllm-common.kvTransferConfig" . }}{{ $_ := set $args "kv-transfer-config" (fromJson .) }}{{ end -}}
 {{- with $vllm.lora.modules -}}
 {{- $modules := list -}}
 {{- range $name, $adapter := . -}}
@@ -71,23 +73,38 @@ Parameters: the role context.
 {{- end }}
 
 {{/*
-vllm-common.arguments: the container's args as a JSON list: the model, then every flag by name. One item holds
-flag and value (`--flag=value`), so that a value may begin with a dash; a list follows its flag item by item.
+vllm-common.flags: a map of flags as a JSON list of items, in order of name. One item holds flag and value
+(`--flag=value`), so that a value may begin with a dash.
+Parameters: args, the map; and names of flags that are rendered in another way:
+  lists     a list follows its flag item by item (elsewhere it is one JSON value)
+  repeated  the flag is given once for each item
+  switches  false leaves the flag out, since it has no --no- form
+*/}}
+{{- define "vllm-common.flags" -}}
+{{- $items := list -}}
+{{- range $flag, $value := .args -}}
+{{- if and (kindIs "bool" $value) (or $value (not (has $flag $.switches))) -}}
+{{- $items = append $items (printf "--%s%s" (ternary "" "no-" $value) $flag) -}}
+{{- else if and (kindIs "slice" $value) (has $flag $.repeated) -}}
+{{- range $value }}{{ $items = append $items (printf "--%s=%s" $flag (include "vllm-common.scalar" .)) }}{{ end -}}
+{{- else if and (kindIs "slice" $value) (has $flag $.lists) -}}
+{{- $items = append $items (printf "--%s" $flag) -}}
+{{- range $value }}{{ $items = append $items (include "vllm-common.scalar" .) }}{{ end -}}
+{{- else if not (or (kindIs "invalid" $value) (kindIs "bool" $value)) -}}
+{{- $items = append $items (printf "--%s=%s" $flag (include "vllm-common.scalar" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $items -}}
+{{- end }}
+
+{{/*
+vllm-common.arguments: the container's args as a JSON list: the model, then every flag.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
 {{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
-{{- $argv := list (include "vllm-common.modelPath" .) -}}
-{{- range $flag, $value := $args -}}
-{{- if kindIs "bool" $value -}}
-{{- $argv = append $argv (printf "--%s%s" (ternary "" "no-" $value) $flag) -}}
-{{- else if kindIs "slice" $value -}}
-{{- $argv = append $argv (printf "--%s" $flag) -}}
-{{- range $value }}{{ $argv = append $argv (include "vllm-common.scalar" .) }}{{ end -}}
-{{- else if not (kindIs "invalid" $value) -}}
-{{- $argv = append $argv (printf "--%s=%s" $flag (include "vllm-common.scalar" $value)) -}}
-{{- end -}}
-{{- end -}}
-{{- toJson $argv -}}
+{{- $forms := (include "vllm-common.facts" . | fromJson).flags -}}
+{{- $flags := include "vllm-common.flags" (merge (dict "args" $args) $forms) | fromJsonArray -}}
+{{- prepend $flags (include "vllm-common.modelPath" .) | toJson -}}
 {{- end }}

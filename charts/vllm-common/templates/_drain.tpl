@@ -1,14 +1,29 @@
 {{/*
-vllm-common.preStopSeconds: the wait before the stop signal. Where the engine cannot drain after the signal, the
-drain time is spent before it.
+vllm-common.leaseSeconds: how long a stopping prefill engine must still hold blocks for decode; 0 for other roles.
+The engine's own drain does not wait for decode to fetch them.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.leaseSeconds" -}}
+{{- $kv := .root.Values.global.vllm.kvTransfer -}}
+{{- ternary (int64 $kv.nixl.leaseSeconds) 0 (and (eq (.kv | default "") "producer") (has $kv.connector (list "nixl" "mooncake"))) -}}
+{{- end }}
+
+{{/*
+vllm-common.waitSeconds: the wait before the stop signal: until Services forget the pod, and until decode has fetched.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.waitSeconds" -}}
+{{- max (int64 .role.drain.preStopSeconds) (include "vllm-common.leaseSeconds" . | int64) -}}
+{{- end }}
+
+{{/*
+vllm-common.preStopSeconds: what the preStop hook sleeps. Where the engine cannot drain after the signal, the drain
+time is spent before it.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.preStopSeconds" -}}
-{{- if include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
-{{- int64 .role.drain.preStopSeconds -}}
-{{- else -}}
-{{- add .role.drain.preStopSeconds .role.drain.timeoutSeconds -}}
-{{- end -}}
+{{- $drains := include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
+{{- add (include "vllm-common.waitSeconds" .) (ternary 0 .role.drain.timeoutSeconds (ne $drains "")) -}}
 {{- end }}
 
 {{/*
@@ -16,7 +31,7 @@ vllm-common.gracePeriodSeconds: the one sum: wait, drain, and 15 seconds for the
 Parameters: the role context.
 */}}
 {{- define "vllm-common.gracePeriodSeconds" -}}
-{{- add .role.drain.preStopSeconds .role.drain.timeoutSeconds 15 -}}
+{{- add (include "vllm-common.waitSeconds" .) .role.drain.timeoutSeconds 15 -}}
 {{- end }}
 
 {{/*

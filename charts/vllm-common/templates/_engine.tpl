@@ -6,7 +6,7 @@ Parameters: the role context.
 metadata:
   labels:
     {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels) .) | nindent 4 }}
-  {{- with merge dict (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
+  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -37,7 +37,7 @@ Parameters: the role context.
 {{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $secret.name "key" $secret.key))) -}}
 {{- end -}}
 {{- end -}}
-{{- toJson $env -}}
+{{- merge $env (include "vllm-common.kvEnvironment" . | fromJson) | toJson -}}
 {{- end }}
 
 {{/*
@@ -51,14 +51,21 @@ Parameters: the role context.
     fieldRef:
       fieldPath: status.podIP
 {{- $env := mergeOverwrite (include "vllm-common.typedEnvironment" . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
-{{- range $name, $value := omit $env "POD_IP" }}
-{{- if kindIs "map" $value }}
-- name: {{ $name }}
-  valueFrom:
-    {{- toYaml $value.valueFrom | nindent 4 }}
-{{- else if not (kindIs "invalid" $value) }}
-- name: {{ $name }}
-  value: {{ include "vllm-common.scalar" $value | quote }}
+{{ include "vllm-common.env" (omit $env "POD_IP") }}
 {{- end }}
-{{- end }}
+
+{{/*
+vllm-common.env: a map of variables as a container's env, in order of name.
+Parameters: the map, name to value or {valueFrom}.
+*/}}
+{{- define "vllm-common.env" -}}
+{{- $items := list -}}
+{{- range $name, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- $items = append $items (dict "name" $name "valueFrom" $value.valueFrom) -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $items = append $items (dict "name" $name "value" (include "vllm-common.scalar" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $items }}{{ toYaml $items }}{{ end -}}
 {{- end }}

@@ -1,7 +1,8 @@
 {{/*
 vllm-common.networkPolicy: the policy of a role. Only the HTTP port is reachable; the ports on which the processes
-of one pod talk stay closed.
-Parameters: the role context; `clients`, a list of peers (empty: everybody).
+of one pod talk stay closed, but for engines that exchange KV.
+Parameters: the role context; `clients`, a list of peers (empty: everybody); optional `engines`, peers that may reach
+every port, because KV transfer chooses its ports freely.
 */}}
 {{- define "vllm-common.networkPolicy" -}}
 {{- $policy := .root.Values.global.vllm.networkPolicy -}}
@@ -23,8 +24,16 @@ spec:
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+    {{- with .engines }}
+    - from:
+        {{- toYaml . | nindent 8 }}
+    {{- end }}
   {{- if eq $policy.egress "dns" }}
   egress:
+    {{- with .engines }}
+    - to:
+        {{- toYaml . | nindent 8 }}
+    {{- end }}
     - ports:
         - port: 53
           protocol: UDP

@@ -1,4 +1,23 @@
 {{/*
+vllm-common.headlessService: a name that resolves to the address of every ready pod of a role.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.headlessService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "vllm-common.metadata" . | nindent 2 }}
+spec:
+  clusterIP: None
+  selector:
+    {{- include "vllm-common.selectorLabels" . | nindent 4 }}
+  ports:
+    - name: http
+      port: {{ int64 .role.port }}
+      targetPort: http
+{{- end }}
+
+{{/*
 vllm-common.service: the Service of a role.
 Parameters: the role context; `service`, a block with type, port and annotations.
 */}}

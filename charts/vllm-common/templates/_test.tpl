@@ -2,7 +2,7 @@
 vllm-common.test: the pod of `helm test`. It runs files/helm_test.py in the engine's own image, so that nothing
 else need be pulled, and prefers the nodes that have the image already.
 Parameters: the role context of the engines; `owner`, the chart whose test it is; `service` and `port`, the Service
-to ask.
+to ask; optional `roles`, prefill and decode with host:port of their headless Services.
 */}}
 {{- define "vllm-common.test" -}}
 {{- $vllm := .root.Values.global.vllm -}}
@@ -16,7 +16,7 @@ spec:
   restartPolicy: Never
   automountServiceAccountToken: false
   enableServiceLinks: false
-  {{- include "vllm-common.pullSecrets" . | indent 2 }}
+  {{- with include "vllm-common.pullSecrets" . }}{{ . | indent 2 }}{{ end }}
   {{- with .role.scheduling.nodeSelector }}
   nodeSelector: {{ toJson . }}
   {{- end }}
@@ -49,6 +49,9 @@ spec:
           value: {{ include "vllm-common.servedNames" . | fromJsonArray | first | quote }}
         - name: VLLM_TEST_TIMEOUT
           value: {{ int64 $vllm.test.timeoutSeconds | quote }}
+        {{- with .roles }}
+        {{- include "vllm-common.transferTest" (merge (dict "roles" .) $) | nindent 8 }}
+        {{- end }}
         {{- with $vllm.auth.apiKeySecret }}
         {{- if .name }}
         - name: VLLM_TEST_API_KEY
@@ -63,5 +66,30 @@ spec:
         limits: {memory: 256Mi}
       securityContext:
         {{- include "vllm-common.containerSecurityContext" . | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{/*
+vllm-common.transferTest: variables that tell the test where the roles are and what their connector counts. Hits of
+the external prefix cache prove nothing: they also rise when a transfer fails.
+Parameters: root; `roles`, a map of prefill and decode.
+*/}}
+{{- define "vllm-common.transferTest" -}}
+{{- $facts := (include "vllm-common.facts" . | fromJson).metrics -}}
+{{- $version := include "vllm-common.version" . -}}
+{{- $by := dict "nixl" (dict "moved" (list "nixl_xfer_time_seconds") "failed" (list "nixl_num_failed_transfers"))
+  "mooncake" (dict "moved" (list "mooncake_xfer_time_seconds") "failed" (list "mooncake_num_failed_transfers" "mooncake_num_failed_recvs")) -}}
+{{- range $role, $address := .roles }}
+- name: VLLM_TEST_{{ upper $role }}
+  value: {{ $address }}
+{{- end }}
+{{- range $what, $metrics := index $by .root.Values.global.vllm.kvTransfer.connector | default dict }}
+{{- $samples := list }}
+{{- range $metrics }}
+{{- $fact := index $facts . }}
+{{- if semverCompare (printf ">=%s" $fact.since) $version }}{{ $samples = append $samples (print $fact.name (ternary "_count" "_total" (eq $what "moved"))) }}{{ end }}
+{{- end }}
+- name: VLLM_TEST_{{ upper $what }}
+  value: {{ join " " $samples | quote }}
 {{- end }}
 {{- end }}

@@ -1,14 +1,20 @@
 {{/*
-vllm-common.validate: what no schema can see, checked before anything is rendered. All messages are collected and
-the release fails once, each line saying where, what was given and what to set.
+vllm-common.validate: ends the rendering when vllm-common.findings says anything.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.validate" -}}
-{{- $messages := "" -}}
-{{- range $topic := list "Version" "Flags" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" -}}
-{{- $messages = print $messages (include (printf "vllm-common.validate%s" $topic) (merge (dict "at" (include "vllm-common.valuesPath" $)) $)) -}}
+{{- include "vllm-common.findings" . | include "vllm-common.fail" -}}
+{{- end }}
+
+{{/*
+vllm-common.findings: what no schema can see, one message a line, saying where, what was given and what to set.
+Parameters: the role context; optional `at`, the role's values path.
+*/}}
+{{- define "vllm-common.findings" -}}
+{{- $at := .at | default (include "vllm-common.valuesPath" .) -}}
+{{- range $topic := list "Version" "Flags" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- include (printf "vllm-common.validate%s" $topic) (merge (dict "at" $at) $) -}}
 {{- end -}}
-{{- include "vllm-common.fail" $messages -}}
 {{- end }}
 
 {{/*
@@ -93,12 +99,6 @@ global.vllm.security.runAsUser: {{ int64 $security.runAsUser }} given although a
 {{- end }}
 {{- end }}
 
-{{/* vllm-common.amount: a Kubernetes quantity as a plain number. Parameters: the quantity. */}}
-{{- define "vllm-common.amount" -}}
-{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 -}}
-{{- mulf (regexFind "^[0-9.]+" . | float64) (index $units (regexFind "[A-Za-z]*$" .) | float64) -}}
-{{- end }}
-
 {{- define "vllm-common.validateResources" -}}
 {{- $resources := .role.resources -}}
 {{- $cpuOnly := eq .root.Values.global.vllm.accelerator "cpu" -}}
@@ -112,8 +112,9 @@ global.vllm.security.runAsUser: {{ int64 $security.runAsUser }} given although a
 {{- end }}
 {{- $shm := include "vllm-common.shmSize" . -}}
 {{- if and $shm $resources.limits.memory -}}
-{{- if ge (include "vllm-common.amount" $shm | float64) (include "vllm-common.amount" $resources.limits.memory | float64) }}
-{{ .at }}shm.size: {{ $shm }} does not fit into the memory limit {{ $resources.limits.memory }}, against which it counts; set a larger {{ .at }}resources.limits.memory or a smaller shm.size
+{{- $limit := include "vllm-common.plusGiB" (dict "quantity" $resources.limits.memory "gib" (include "vllm-common.kvHostMemoryGiB" .)) -}}
+{{- if ge (include "vllm-common.amount" $shm | float64) (include "vllm-common.amount" $limit | float64) }}
+{{ .at }}shm.size: {{ $shm }} does not fit into the memory limit {{ $limit }}, against which it counts; set a larger {{ .at }}resources.limits.memory or a smaller shm.size
 {{- end }}
 {{- end }}
 {{- range $name, $limit := $resources.limits -}}
@@ -134,7 +135,7 @@ global.vllm.security.runAsUser: {{ int64 $security.runAsUser }} given although a
 {{ .at }}cache.accessMode: {{ $cache.accessMode }} serves one {{ ternary "node" "pod" (eq $cache.accessMode "ReadWriteOnce") }}, but {{ if gt $pods 1 }}{{ $pods }} pods{{ else }}a rollout with maxSurge {{ .role.rollout.maxSurge }}{{ end }} would share the claim; set ReadWriteMany, or {{ .at }}cache.type to ephemeral
 {{- end }}
 {{- range .role.extraVolumes -}}
-{{- if has .name (list "scratch" "cache" "shm" "model" "tls") }}
+{{- if has .name (list "scratch" "cache" "shm" "model" "tls" "kv-store") }}
 {{ $.at }}extraVolumes: the name {{ .name }} belongs to a volume of the chart; choose another
 {{- end }}
 {{- end -}}

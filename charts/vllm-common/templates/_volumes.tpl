@@ -1,11 +1,13 @@
 {{/*
-vllm-common.shmSize: size of /dev/shm, or nothing where the role needs none.
+vllm-common.shmSize: size of /dev/shm, or nothing where the role needs none. vLLM's offloading lies in it too.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.shmSize" -}}
 {{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
-{{- if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (gt $ranks 1)) -}}
-{{- .role.shm.size | default (ternary "8Gi" "2Gi" (eq .root.Values.global.vllm.accelerator "amd")) -}}
+{{- $offload := int64 .root.Values.global.vllm.kvTiers.offload.gibPerPod -}}
+{{- if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0))) -}}
+{{- $size := .role.shm.size | default (ternary "8Gi" "2Gi" (eq .root.Values.global.vllm.accelerator "amd")) -}}
+{{- include "vllm-common.plusGiB" (dict "quantity" $size "gib" $offload) -}}
 {{- end -}}
 {{- end }}
 
@@ -29,6 +31,11 @@ Parameters: the role context.
 - name: tls
   secret:
     secretName: {{ . }}
+{{- end }}
+{{- if .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
+- name: kv-store
+  configMap:
+    name: {{ include "vllm-common.fullname" . }}-kv-store
 {{- end }}
 {{- with .role.extraVolumes }}
 {{ toYaml . }}
@@ -93,6 +100,11 @@ Parameters: the role context.
 {{- if .root.Values.global.vllm.tls.secretName }}
 - name: tls
   mountPath: /tls
+  readOnly: true
+{{- end }}
+{{- if .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
+- name: kv-store
+  mountPath: /etc/mooncake
   readOnly: true
 {{- end }}
 {{- with .role.extraVolumeMounts }}
