@@ -21,13 +21,21 @@ Parameters: root.
 {{- end }}
 
 {{/*
-vllm-pd-nccl.peers: who may reach an engine's HTTP port: the router, and the release's own test.
+vllm-pd-nccl.routerPeer: the router's pods, as a peer of a NetworkPolicy.
 Parameters: root.
 */}}
-{{- define "vllm-pd-nccl.peers" -}}
-- podSelector:
-    matchLabels:
-      {{- include "vllm-common.selectorLabels" (dict "root" .root "name" "vllm-pd-nccl" "component" "router") | nindent 6 }}
+{{- define "vllm-pd-nccl.routerPeer" -}}
+podSelector:
+  matchLabels:
+    {{- include "vllm-common.selectorLabels" (dict "root" .root "name" "vllm-pd-nccl" "component" "router") | nindent 4 }}
+{{- end }}
+
+{{/*
+vllm-pd-nccl.clients: who may reach an engine's HTTP port: the router, and the release's own test.
+Parameters: root.
+*/}}
+{{- define "vllm-pd-nccl.clients" -}}
+- {{- include "vllm-pd-nccl.routerPeer" . | nindent 2 }}
 - podSelector:
     matchLabels:
       app.kubernetes.io/instance: {{ .root.Release.Name }}
