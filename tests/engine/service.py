@@ -45,13 +45,20 @@ class Service:
     secrets: pods.Secrets = field(default_factory=dict)
     port: int = field(default_factory=free_port)
 
+    @property
+    def folder(self) -> Path:
+        """What its pods write, and the engine's log."""
+        folder = self.machine.folder / str(self.port)
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def objects(self, *sets: str) -> Objects:
         return self.render(*FILES, values=self._for_this_machine(), set=[*self.sets, *sets])
 
     def start(self) -> Engine:
         """Start the engine of the rendered Deployment and wait until it serves."""
         (pod,) = pods.engines(self.objects())
-        engine = Engine(pod, self.machine.binaries, self.machine.folder, self.secrets)
+        engine = Engine(pod, self.machine.binaries, self.folder, self.secrets)
         try:
             engine.wait()
         except BaseException:
@@ -62,7 +69,7 @@ class Service:
     def helm_test(self, *sets: str, secrets: pods.Secrets | None = None) -> subprocess.CompletedProcess[str]:
         """Run the command of the rendered test pod to its end, with further values or other secrets."""
         pod = pods.helm_test(self.objects(*sets))
-        ran = pods.command(pod, self.machine.folder, secrets or self.secrets, hosts=["demo-front-door"])
+        ran = pods.command(pod, self.folder, secrets or self.secrets, hosts=["demo-front-door"])
         env = {"PATH": f"{self.machine.binaries}:{os.defpath}", **ran.env}
         return subprocess.run(
             ran.argv, env=env, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -95,18 +95,20 @@ def test_helm_test_fails_without_a_server(render: Render, machine: Machine) -> N
 
 
 def test_a_stream_in_flight_ends_whole_when_the_pod_must_go(render: Render, machine: Machine) -> None:
-    """Without --shutdown-timeout, which the chart renders, vLLM would end it at once with reason "abort"."""
+    """Without --shutdown-timeout, which the chart renders, vLLM aborts it or leaves the client waiting."""
     service = Service(render, machine)
     engine = service.start()
     try:
         assert service.helm_test().returncode == 0
-        events = engine.stream("/v1/completions", {**COMPLETION, "max_tokens": 4000})
+        request = {**COMPLETION, "max_tokens": 4000, "stream_options": {"include_usage": True}}
+        events = engine.stream("/v1/completions", request)
         first = next(events)
         engine.terminate()
         rest = list(events)
     finally:
         engine.stop()
     assert first["choices"][0]["finish_reason"] is None
-    assert rest[-1] == "[DONE]"
-    assert rest[-2]["choices"][0]["finish_reason"] == "length"
-    assert len(rest) == 4000
+    *_, last, usage, done = rest
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert usage["usage"]["completion_tokens"] == 4000
+    assert done == "[DONE]"
