@@ -167,4 +167,5 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(K
 @settings(deadline=None)
 @given(value=VALUES)
 def test_helm_reads_every_value_back(value: Any) -> None:
-    assert helm_python.values_from_yaml("\n".join(dump({"key": value}))) == {"key": value}
+    text = "".join(f"{line}\n" for line in dump({"key": value}))
+    assert helm_python.values_from_yaml(text) == {"key": value}

@@ -49,7 +49,7 @@ class Bundler:
                 converted[keyword] = self.refer(self.sources.target(value, place.file))
             elif keyword == "description":
                 converted[keyword] = " ".join(value.split())
-            elif keyword not in _DROPPED and not keyword.startswith("x-"):
+            elif keyword == "x-hidden" or not (keyword in _DROPPED or keyword.startswith("x-")):
                 converted[keyword] = self._inside(place, keyword, of_values and keyword in _OF_VALUES)
         if of_values and "$ref" not in place.schema:
             self._include(place, converted)

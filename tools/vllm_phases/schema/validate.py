@@ -91,7 +91,8 @@ class ValuesSchema:
 
     def _unknown(self, parent: KeyPath, key: str, values: Values) -> Finding:
         """A key that its object does not have, with the one that was probably meant."""
-        known = list(at(self._schema, parent).get("properties", {}))
+        properties = at(self._schema, parent).get("properties", {})
+        known = [name for name, schema in properties.items() if not schema.get("x-hidden")]
         path, near = (*parent, key), get_close_matches(key, known, 1)
         message = f"{dotted(path)} is not a key of {dotted(parent) or self._files.root}"
         meaning = self._meaning(parent)
