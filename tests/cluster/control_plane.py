@@ -45,9 +45,15 @@ class StartError(RuntimeError):
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A running control plane as its administrator sees it. All its files lie in `folder`."""
+    """A running control plane as its administrator sees it.
+
+    All its files lie in `folder`. It listens on `address`. kubectl and Helm are started by the command `enter`
+    where it runs in a network of its own.
+    """
 
     folder: Path
+    address: str = "127.0.0.1"
+    enter: tuple[str, ...] = ()
 
     def kubectl(self, *args: str, stdin: str = "") -> str:
         """Run kubectl and return what it printed; raise CommandError when it fails."""
@@ -81,17 +87,27 @@ class ControlPlane:
             self.kubectl("delete", "namespace", name, "--wait=false")
 
     def _run(self, program: str, *args: str, stdin: str = "") -> str:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.folder),  # Helm's and kubectl's caches
-            "KUBECONFIG": str(self.folder / "kubeconfig"),
-        }
         done = subprocess.run(
-            [BIN / program, *args], input=stdin, env=environment, capture_output=True, text=True, check=False
+            [*self.enter, BIN / program, *args],
+            input=stdin,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise CommandError(f"$ {program} {' '.join(args)}\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    def _environment(self) -> dict[str, str]:
+        """The test's own, which a kubeconfig's credential plugins may need, without its settings of the programs."""
+        mine = {
+            "KUBECONFIG": str(self.folder / "kubeconfig"),
+            "KUBECACHEDIR": str(self.folder / "kubectl"),
+            **{f"HELM_{kind}_HOME": str(self.folder / "helm") for kind in ("CACHE", "CONFIG", "DATA")},
+        }
+        others = {name: text for name, text in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
+        return others | mine
 
 
 @dataclass(frozen=True)
@@ -118,10 +134,14 @@ class Program:
 
 
 class Programs:
-    """The processes of one control plane; leaving the `with` block ends them, the last one first."""
+    """The processes of one control plane; leaving the `with` block ends them, the last one first.
+
+    `enter` is the command that starts each of them where they run in namespaces of their own.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.enter: tuple[str, ...] = ()
         self.started: list[Program] = []
 
     def __enter__(self) -> Programs:
@@ -135,7 +155,8 @@ class Programs:
         """Start a program in the folder, with its log beside."""
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen([BIN / name, *args], cwd=self.folder, stdout=output, stderr=output)
+            command = [*self.enter, str(BIN / name), *args]
+            process = subprocess.Popen(command, cwd=self.folder, stdout=output, stderr=output)
         self.started.append(Program(name, process, log))
 
     def wait(self, ready: Callable[[], object]) -> None:
@@ -166,6 +187,7 @@ def running(folder: Path) -> Iterator[ControlPlane]:
     with Programs(folder) as programs:
         start_api_server(plane, programs)
         start_controllers(plane, programs)
+        start_fake_nodes(plane, programs)
         yield plane
 
 
@@ -175,10 +197,10 @@ def require_programs() -> None:
         raise StartError(f"the test control plane is not built (no {', '.join(missing)}): run `make tools`")
 
 
-def start_api_server(plane: ControlPlane, programs: Programs) -> None:
-    """Start etcd and kube-apiserver, and write the administrator's kubeconfig."""
+def start_api_server(plane: ControlPlane, programs: Programs, *more: str) -> None:
+    """Start etcd and kube-apiserver, with more arguments if given, and write the administrator's kubeconfig."""
     etcd, etcd_peer, api = free_ports(3)
-    write_credentials(plane.folder, f"https://127.0.0.1:{api}")
+    write_credentials(plane.folder, f"https://{plane.address}:{api}")
     programs.start(
         "etcd",
         "--data-dir=etcd",
@@ -193,8 +215,8 @@ def start_api_server(plane: ControlPlane, programs: Programs) -> None:
         "kube-apiserver",
         f"--etcd-servers=http://127.0.0.1:{etcd}",
         f"--secure-port={api}",
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
+        f"--bind-address={plane.address}",
+        f"--advertise-address={plane.address}",
         "--endpoint-reconciler-type=none",  # an EndpointSlice must not hold a loopback address
         "--cert-dir=certificates",
         "--token-auth-file=tokens.csv",
@@ -204,12 +226,13 @@ def start_api_server(plane: ControlPlane, programs: Programs) -> None:
         "--service-account-signing-key-file=service-account.key",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--allow-privileged",  # so that only Pod Security stands in the way of a privileged pod
+        *more,
     )
     programs.wait(partial(plane.kubectl, "get", "--raw", "/readyz"))
 
 
 def start_controllers(plane: ControlPlane, programs: Programs) -> None:
-    """Start what acts on objects, make the fake nodes and the custom resources, and wait for all of it."""
+    """Start what acts on objects."""
     client = ("--kubeconfig=kubeconfig", "--leader-elect=false", "--secure-port=0")
     programs.start(
         "kube-controller-manager",
@@ -218,6 +241,10 @@ def start_controllers(plane: ControlPlane, programs: Programs) -> None:
         "--root-ca-file=certificates/apiserver.crt",
     )
     programs.start("kube-scheduler", *client)
+
+
+def start_fake_nodes(plane: ControlPlane, programs: Programs) -> None:
+    """Make the fake nodes and the custom resources, start what fakes their life, and wait for all of it."""
     programs.start(
         "kwok",
         "--kubeconfig=kubeconfig",

@@ -1,5 +1,5 @@
 # The test control plane: programs built from pinned Go modules, and the files that it reads from other modules.
-# `make tools` makes what is missing; nothing is built again until the go.mod or go.sum of its folder changes.
+# `make tools` makes what is missing; nothing is built again until its go.mod changes.
 
 TOOLS := .cache/bin
 CRDS := .cache/crds
@@ -9,7 +9,7 @@ KUBERNETES := $(addprefix $(TOOLS)/,etcd kubectl kube-apiserver kube-controller-
 PROGRAMS := $(KUBERNETES) $(addprefix $(TOOLS)/,kwok helm helm3)
 
 .PHONY: tools
-tools: $(PROGRAMS) $(CRDS)/.ready $(STAGES)/.ready
+tools: $(PROGRAMS) $(CRDS)/.ready $(STAGES)/.ready ## Build the test control plane (about 12 minutes, once)
 
 # Each program: the go.mod that pins it, its package, and the time of a cold build on two cores.
 $(KUBERNETES): tests/cluster/kubernetes/go.mod
