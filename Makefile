@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10 | sort
 
-include tests/cluster/tools.mk tests/engine/engine.mk tests/objects/crds.mk
+include tests/cluster/tools.mk tests/engine/engine.mk tests/node/node.mk tests/objects/crds.mk
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,12 +23,20 @@ check: $(VENV)/.ready ## Check every values/phase*.yaml: schema, rendering, obje
 	$(BIN)/vllm-phases check
 
 .PHONY: test
-test: lint tools engine ## Run every test: rendering, a real control plane, a real engine
+test: packages lint tools engine parsers node ## Run every test: rendering, a real control plane, engine and node
 	$(BIN)/pytest $(PYTEST_ARGS)
 
+# What the engine and the node of the tests need of the system.
+PACKAGES := debootstrap iproute2 iptables libnuma1 openssl runc
+
+.PHONY: packages
+packages: ## Install the Debian packages that the tests use (root)
+	@missing=$$(for package in $(PACKAGES); do dpkg -s $$package >/dev/null 2>&1 || echo $$package; done); \
+	  [ -z "$$missing" ] || { echo "installing" $$missing; apt-get update -qq && apt-get install -y -qq $$missing; }
+
 .PHONY: quick
-quick: $(VENV)/.ready ## Run the tests that need no cluster and no engine
-	$(BIN)/pytest -m 'not cluster and not engine' $(PYTEST_ARGS)
+quick: $(VENV)/.ready ## Run the tests that need no cluster, engine or node
+	$(BIN)/pytest -m 'not cluster and not engine and not node' $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
