@@ -44,7 +44,7 @@ lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict --config-file lintconf.yaml schemas values charts/*/Chart.yaml charts/*/ci ct.yaml chart_schema.yaml
-	$(BIN)/shellcheck .ci/run
+	$(BIN)/shellcheck .ci/run tests/node/machine.sh
 
 .PHONY: docs
 docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md and the charts' engine facts

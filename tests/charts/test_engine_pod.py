@@ -192,6 +192,7 @@ class TestVolumes:
         [
             (base(shm={"mode": "always"}), "2Gi"),
             (base(shm={"mode": "always", "size": "16Gi"}), "16Gi"),
+            (vllm(accelerator="cpu"), "2Gi"),
             (base(shm={"mode": "always"}) | vllm(accelerator="amd"), "8Gi"),
             (base(shm={"mode": "never"}, parallelism={"tensor": 2}), None),
         ],

@@ -104,6 +104,7 @@ class ControlPlane:
         mine = {
             "KUBECONFIG": str(self.folder / "kubeconfig"),
             "KUBECACHEDIR": str(self.folder / "kubectl"),
+            "KUBERC": "off",
             **{f"HELM_{kind}_HOME": str(self.folder / "helm") for kind in ("CACHE", "CONFIG", "DATA")},
         }
         others = {name: text for name, text in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}

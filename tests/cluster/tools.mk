@@ -42,8 +42,9 @@ module-files = $$(go list -m -f '{{.Dir}}' $(1))
 
 # Without its stamp an API server calls itself v0.0.0, and every chart's kubeVersion refuses it.
 KUBE := -X k8s.io/component-base/version
-$(KUBERNETES): stamp = $(KUBE).gitVersion=$(call module-version,k8s.io/kubernetes) \
+KUBE_STAMP = $(KUBE).gitVersion=$(call module-version,k8s.io/kubernetes) \
   $(KUBE).gitMajor=1 $(KUBE).gitMinor=$(call module-minor,k8s.io/kubernetes)
+$(KUBERNETES): stamp = $(KUBE_STAMP)
 
 $(TOOLS)/helm: stamp = -X helm.sh/helm/v4/internal/version.version=$(call module-version,helm.sh/helm/v4)
 
@@ -53,11 +54,15 @@ $(TOOLS)/helm3: stamp = $(HELM3)/internal/version.version=$(call module-version,
   $(foreach package,pkg/chartutil pkg/lint/rules,$(HELM3)/$(package).k8sVersionMajor=1 \
     $(HELM3)/$(package).k8sVersionMinor=$(call module-minor,k8s.io/client-go))
 
+define build-program
+@command -v go >/dev/null || { echo "make: building $(@F) needs Go 1.26 or newer on the PATH" >&2; exit 2; }
+@echo "building $(@F) (about $(cold) cold) …"
+@mkdir -p $(@D)
+@cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(stamp)" -o $(abspath $@) $(package)
+endef
+
 $(PROGRAMS):
-	@command -v go >/dev/null || { echo "make tools needs Go 1.26 or newer on the PATH" >&2; exit 2; }
-	@echo "building $(@F) (about $(cold) cold) …"
-	@mkdir -p $(@D)
-	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(stamp)" -o $(abspath $@) $(package)
+	$(build-program)
 
 # The custom resources that the charts create.
 $(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
