@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engine.parser import Parser
+from tests.engine.parser import INSIDE, Parser
 from tests.engine.service import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENVIRONMENT = Path(__file__).parents[2] / ".cache" / "engine"
-INSIDE = Path(__file__).parent / "inside"
 
 
 @pytest.fixture(scope="session")
@@ -36,9 +35,10 @@ def release(binaries: Path) -> str:
 
 @pytest.fixture(scope="session")
 def parse(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parser]:
-    parser = Parser(binaries / "python", tmp_path_factory.mktemp("parser") / "log")
-    yield parser
-    parser.close()
+    """The parser of the installed vLLM."""
+    log = tmp_path_factory.mktemp("parser") / "log"
+    with Parser([binaries / "python", INSIDE / "parse.py"], log) as parser:
+        yield parser
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""vLLM's own argument parser, held ready in one process of the engine environment."""
+"""A program's own argument parser, held ready in one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_PROGRAM = Path(__file__).parent / "inside" / "parse.py"
+INSIDE = Path(__file__).parent / "inside"
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,20 @@ class Parsed:
 
 
 class Parser:
-    """Parses argument lists that begin with `serve`; importing vLLM takes seconds, parsing does not."""
+    """Parses argument lists; importing the program takes seconds, parsing does not.
 
-    def __init__(self, python: Path, log: Path) -> None:
+    `command` is a Python with one of the programs in inside/ that read a JSON list a line and answer each.
+    """
+
+    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
         self._log = log
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                [python, _PROGRAM], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+                command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
 
     def __call__(self, argv: Sequence[str]) -> Parsed:
-        """Parse and validate as `vllm` does before it starts anything."""
+        """Parse and validate as the program does before it starts anything."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(list(argv)) + "\n")
@@ -42,5 +45,8 @@ class Parser:
         assert answer, f"the parser's process ended:\n{self._log.read_text()}"
         return Parsed(**{"values": {}, "error": "", **json.loads(answer)})
 
-    def close(self) -> None:
+    def __enter__(self) -> Parser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._process.communicate()

@@ -3,7 +3,8 @@
 Nothing that the chart rendered is changed, but for what a machine without Kubernetes cannot have:
 - a container's file system: every volume is a folder here, and paths below a mount, wherever they stand in
   command, args and env, become paths below that folder;
-- the cluster's name service: the names given in `hosts` become 127.0.0.1.
+- the cluster's name service: the names given in `hosts` become addresses of this machine;
+- an address of its own: `address`, of the loopback network, is what `status.podIP` gives.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from tests.conftest import Objects
 
@@ -22,7 +24,8 @@ Secrets = dict[str, dict[str, str]]
 """Text by key, by the name of the Secret."""
 
 _ENTRYPOINT = ("vllm", "serve")  # of vLLM's images since 0.11.1
-_FIELDS = {"status.podIP": "127.0.0.1", "metadata.name": "demo-server-0", "metadata.namespace": "default"}
+_FIELDS = {"metadata.name": "demo-server-0", "metadata.namespace": "default"}
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 _VARIABLE = re.compile(r"\$\((\w+)\)")
 
 
@@ -41,6 +44,11 @@ def engines(objects: Objects) -> list[dict[str, Any]]:
     return [pod for pod in pods if pod["containers"][0]["name"] == "vllm"]
 
 
+def deployment(objects: Objects, name: str) -> dict[str, Any]:
+    """The specification of a Deployment's pods."""
+    return dict(objects.get(f"Deployment/{name}")["spec"]["template"]["spec"])
+
+
 def helm_test(objects: Objects) -> dict[str, Any]:
     """The specification of the pod that `helm test` runs."""
     (pod,) = (document["spec"] for document in objects.by_id.values() if document["kind"] == "Pod")
@@ -52,11 +60,17 @@ def words(container: Mapping[str, Any]) -> list[str]:
     return [*container.get("command", _ENTRYPOINT), *container.get("args", ())]
 
 
-def command(pod: Mapping[str, Any], folder: Path, secrets: Secrets, hosts: Sequence[str] = ()) -> Command:
+def command(
+    pod: Mapping[str, Any],
+    folder: Path,
+    secrets: Secrets,
+    address: str = "127.0.0.1",
+    hosts: Mapping[str, str] = _NOBODY,
+) -> Command:
     """The command of a pod's first container, whose writable volumes come to lie in `folder`."""
     container = pod["containers"][0]
     places = {mount: str(place) for mount, place in _mounts(pod, folder, secrets)}
-    places.update(dict.fromkeys(hosts, "127.0.0.1"))
+    places.update(hosts)
     # Longest first, and whole path segments only: /model is part of neither /models nor x/model.
     names = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w.-])(?:{names})(?![\w.-])")
@@ -64,7 +78,7 @@ def command(pod: Mapping[str, Any], folder: Path, secrets: Secrets, hosts: Seque
     def here(text: str) -> str:
         return pattern.sub(lambda match: places[match[0]], text)
 
-    env = _environment(container, secrets)
+    env = _environment(container, secrets, address)
     argv = (_VARIABLE.sub(lambda match: env[match[1]], word) for word in words(container))
     return Command(tuple(map(here, argv)), {name: here(value) for name, value in env.items()})
 
@@ -90,7 +104,7 @@ def _volume(volume: Mapping[str, Any], folder: Path, secrets: Secrets) -> Path:
     return place
 
 
-def _environment(container: Mapping[str, Any], secrets: Secrets) -> dict[str, str]:
+def _environment(container: Mapping[str, Any], secrets: Secrets, address: str) -> dict[str, str]:
     """The variables as the kubelet sets them, in their order, so that later ones may use earlier ones."""
     assert "envFrom" not in container, "envFrom is not read here: add it to this function"
     env: dict[str, str] = {}
@@ -99,7 +113,7 @@ def _environment(container: Mapping[str, Any], secrets: Secrets) -> dict[str, st
         if "secretKeyRef" in source:
             value = secrets[source["secretKeyRef"]["name"]][source["secretKeyRef"]["key"]]
         elif "fieldRef" in source:
-            value = _FIELDS[source["fieldRef"]["fieldPath"]]
+            value = {"status.podIP": address, **_FIELDS}[source["fieldRef"]["fieldPath"]]
         else:
             value = _VARIABLE.sub(lambda match: env.get(match[1], match[0]), variable.get("value", ""))
         env[variable["name"]] = value

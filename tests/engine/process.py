@@ -1,10 +1,11 @@
-"""An engine as a process of this machine, from its pod's specification."""
+"""A pod that serves HTTP, an engine or the router, as a process of this machine."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -26,17 +27,24 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Engine:
-    """One running engine; `wait` returns once it serves, `stop` ends it as the kubelet does."""
+class Server:
+    """One running pod; `wait` returns once it serves, `stop` ends it as the kubelet does."""
 
-    def __init__(self, pod: Mapping[str, Any], binaries: Path, folder: Path, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        pod: Mapping[str, Any],
+        binaries: Path,
+        folder: Path,
+        secrets: Secrets,
+        address: str = "127.0.0.1",
+    ) -> None:
         self._pod = pod
         self._container = pod["containers"][0]
-        self._probe = self._container["startupProbe"]
+        self._probe = self._container.get("startupProbe") or self._container["readinessProbe"]
         self.port: int = self._named_port(self._probe["httpGet"]["port"])
-        self.url = f"{self._probe['httpGet']['scheme'].lower()}://127.0.0.1:{self.port}"
-        self.log = folder / "engine.log"
-        started = command(pod, folder, secrets)
+        self.url = f"{self._probe['httpGet'].get('scheme', 'HTTP').lower()}://{address}:{self.port}"
+        self.log = folder / f"{self._container['name']}.log"
+        started = command(pod, folder, secrets, address)
         env = {"PATH": f"{binaries}:{os.defpath}", **started.env}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -48,17 +56,21 @@ class Engine:
         return self._process.poll() is None
 
     def wait(self) -> None:
-        """Ask the startup probe's path until it answers, as long as the probe's budget lasts."""
-        budget = self._probe["periodSeconds"] * self._probe["failureThreshold"]
+        """Ask the probe's path until it answers, as long as a startup probe's budget lasts, else a minute."""
+        budget = self._probe["periodSeconds"] * self._probe.get("failureThreshold", 12)
         start = time.monotonic()
         while not self._serves():
             if not self.running or time.monotonic() - start > budget:
                 ended = f"ended with {self._process.poll()}" if not self.running else "does not serve"
                 pytest.fail(
-                    f"the engine {ended} after {time.monotonic() - start:.0f} s; its log:\n{self.tail()}"
+                    f"{self._container['name']} {ended} after {time.monotonic() - start:.0f} s; its log:\n{self.tail()}"
                 )
             _log.info("waiting %.0f s: %s", time.monotonic() - start, self.tail(1)[:160])
             time.sleep(2)
+
+    def ended(self) -> int:
+        """Wait for it to end by itself; its exit code."""
+        return self._process.wait(self._probe["periodSeconds"] * self._probe["failureThreshold"])
 
     def tail(self, lines: int = 40) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
@@ -74,6 +86,12 @@ class Engine:
             for line in answer:
                 if event := line.decode().removeprefix("data: ").strip():
                     yield event if event == "[DONE]" else json.loads(event)
+
+    def count(self, sample: str) -> float:
+        """The sum of a sample in /metrics over its labels."""
+        with self._open("/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{sample}[{{ ]", line))
 
     def terminate(self) -> None:
         """Send the signal with which the kubelet asks a container to end."""

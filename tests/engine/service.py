@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.engine import pods
-from tests.engine.process import Engine
+from tests.engine.process import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.conftest import Objects, Render
@@ -34,6 +35,31 @@ class Machine:
     model: Path
     folder: Path
 
+    def values(self) -> dict[str, Any]:
+        """`global.vllm` of all engines here: a model in a folder, no network, and two limits of the machine.
+
+        Some processors announce bfloat16 instructions and fault on them, hence float32; without eager mode
+        torch would compile, for minutes and with a C++ compiler.
+        """
+        source = {"type": "hostPath", "hostPath": {"path": str(self.model)}}
+        return {
+            "version": self.release,
+            "model": {"source": source},
+            "huggingface": {"offline": True},
+            "args": {"dtype": "float32", "enforce-eager": True},
+            "env": {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"},
+        }
+
+    def helm_test(
+        self, objects: Objects, folder: Path, hosts: Mapping[str, str], secrets: pods.Secrets | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command of a release's test pod to its end; `hosts` are the Services that it asks."""
+        ran = pods.command(pods.helm_test(objects), folder, secrets or {}, hosts=hosts)
+        env = {"PATH": f"{self.binaries}:{os.defpath}", **ran.env}
+        return subprocess.run(
+            ran.argv, env=env, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
 
 @dataclass(frozen=True)
 class Service:
@@ -55,10 +81,10 @@ class Service:
     def objects(self, *sets: str) -> Objects:
         return self.render(*FILES, values=self._for_this_machine(), set=[*self.sets, *sets])
 
-    def start(self) -> Engine:
+    def start(self) -> Server:
         """Start the engine of the rendered Deployment and wait until it serves."""
         (pod,) = pods.engines(self.objects())
-        engine = Engine(pod, self.machine.binaries, self.folder, self.secrets)
+        engine = Server(pod, self.machine.binaries, self.folder, self.secrets)
         try:
             engine.wait()
         except BaseException:
@@ -68,27 +94,13 @@ class Service:
 
     def helm_test(self, *sets: str, secrets: pods.Secrets | None = None) -> subprocess.CompletedProcess[str]:
         """Run the command of the rendered test pod to its end, with further values or other secrets."""
-        pod = pods.helm_test(self.objects(*sets))
-        ran = pods.command(pod, self.folder, secrets or self.secrets, hosts=["demo-front-door"])
-        env = {"PATH": f"{self.machine.binaries}:{os.defpath}", **ran.env}
-        return subprocess.run(
-            ran.argv, env=env, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        hosts = {"demo-front-door": "127.0.0.1"}
+        return self.machine.helm_test(self.objects(*sets), self.folder, hosts, secrets or self.secrets)
 
     def _for_this_machine(self) -> dict[str, Any]:
-        """A model in a folder, no network, loopback only, a port that is free; and two limits of the machine.
-
-        Some processors announce bfloat16 instructions and fault on them, hence float32; without eager mode
-        torch would compile, for minutes and with a C++ compiler.
-        """
-        source = {"type": "hostPath", "hostPath": {"path": str(self.machine.model)}}
-        vllm = {
-            "version": self.machine.release,
-            "model": {"source": source},
-            "huggingface": {"offline": True},
-            "args": {"host": "127.0.0.1", "dtype": "float32", "enforce-eager": True},
-            "env": {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"},
-        }
+        """The machine's own values, on loopback only and on a port that is free."""
+        vllm = self.machine.values()
+        vllm["args"]["host"] = "127.0.0.1"
         return {
             "global": {"vllm": vllm},
             "base": {"port": self.port},

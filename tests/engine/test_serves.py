@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Render
-    from tests.engine.process import Engine
+    from tests.engine.process import Server
 
 pytestmark = pytest.mark.engine
 
@@ -41,18 +41,18 @@ def self_signed(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def engine(guarded: Service) -> Iterator[Engine]:
+def engine(guarded: Service) -> Iterator[Server]:
     engine = guarded.start()
     yield engine
     engine.stop()
 
 
-def test_a_completion_is_answered_under_the_models_public_name(engine: Engine) -> None:
+def test_a_completion_is_answered_under_the_models_public_name(engine: Server) -> None:
     answer = engine.post("/v1/completions", {**COMPLETION, "max_tokens": 8}, KEY)
     assert (answer["model"], answer["usage"]["completion_tokens"]) == (MODEL, 8)
 
 
-def test_a_chat_is_answered(engine: Engine) -> None:
+def test_a_chat_is_answered(engine: Server) -> None:
     messages = [{"role": "user", "content": "hello"}]
     answer = engine.post("/v1/chat/completions", {"model": MODEL, "messages": messages, "max_tokens": 8}, KEY)
     assert answer["choices"][0]["message"]["role"] == "assistant"

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 PACKAGES = ("cachetools", "jinja2", "msgspec", "packaging", "pydantic", "pyyaml", "regex", "requests")
 """What a release needs beside the stand-ins until its parser can be made."""
 
-_PARSER_MODULES = (
+PARSER_MODULES = (
     "vllm.entrypoints.common.cli_args",  # 0.33
     "vllm.entrypoints.launchers.cli_args",  # 0.29 to 0.32
     "vllm.entrypoints.openai.cli_args",  # up to 0.28
 )
 _FLEXIBLE_PARSER_MODULES = ("vllm.utils.argparse_utils", "vllm.utils")  # the second up to 0.11.0
-_CONNECTORS = "vllm/distributed/kv_transfer/kv_connector/factory.py"
+CONNECTORS = "vllm/distributed/kv_transfer/kv_connector/factory.py"
 _MAX_STAND_INS = 200
 
 _TYPES = {
@@ -87,7 +87,7 @@ def main(tree: Path) -> None:
         "flags": dict(flags(parser)),
         "kv_transfer": {field.name: kv_field(field) for field in dataclasses.fields(kv_transfer)},
         "env": {name: {} for name in env_names(tree / "vllm/envs.py")},
-        "connectors": {name: {} for name in connector_names(tree / _CONNECTORS)},
+        "connectors": {name: {} for name in connector_names(tree / CONNECTORS)},
     }
     json.dump(answer, sys.stdout)
 
@@ -140,7 +140,7 @@ def load_release() -> tuple[argparse.ArgumentParser, type]:
     """The parser of `vllm serve` and the class KVTransferConfig."""
     config = importlib.import_module("vllm.config")
     config.DeviceConfig.__post_init__ = lambda self: None  # would look for an accelerator
-    make = attribute(_PARSER_MODULES, "make_arg_parser")
+    make = attribute(PARSER_MODULES, "make_arg_parser")
     parser = make(attribute(_FLEXIBLE_PARSER_MODULES, "FlexibleArgumentParser")(prog="vllm serve"))
     return parser, config.KVTransferConfig
 
