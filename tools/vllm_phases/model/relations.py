@@ -1,0 +1,247 @@
+"""Which part of a release finds which other part."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from vllm_phases.model.objects import same_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vllm_phases.model.engine import Engine
+    from vllm_phases.model.llmd import Picker, PickerConfig, Pool, Router, Sidecar
+    from vllm_phases.model.network import Autoscaler, Route, Service
+    from vllm_phases.model.objects import Object
+    from vllm_phases.model.pod import Pod
+    from vllm_phases.model.release import Release
+    from vllm_phases.sources.shell import Word
+
+_URL = re.compile(r"(?:(?P<scheme>\w+)://)?(?P<host>\[[^\]]*\]|[^:/\s]+)(?::(?P<port>\d+))?(?:/.*)?")
+
+
+@dataclass(frozen=True)
+class Url:
+    """An address that a router is given."""
+
+    scheme: str
+    host: str
+    port: int | None
+    word: Word
+
+
+def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether a selector takes pods of these labels; an empty one takes none."""
+    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+
+
+def selected_pods(release: Release, selector: Mapping[str, str], namespace: str) -> tuple[Pod, ...]:
+    """The pods that a selector takes in a namespace."""
+    if not selector:
+        return ()
+    index = _pods_by_label(release)
+    candidates = min((index.get(pair, ()) for pair in selector.items()), key=len)
+    return tuple(
+        pod
+        for pod in candidates
+        if same_namespace(pod.namespace, namespace) and selects(selector, pod.labels)
+    )
+
+
+def engines_of(release: Release, selecting: Service | Pool) -> tuple[Engine, ...]:
+    """The engines that a Service or a pool selects."""
+    found = selected_pods(release, selecting.selector, selecting.object.namespace)
+    return tuple(engine for pod in found for engine in engines_in(release, pod))
+
+
+def services_of(release: Release, pod: Pod) -> tuple[Service, ...]:
+    """The Services that select a pod."""
+    return tuple(service for service in release.services if pod in _selected_by(release).get(id(service), ()))
+
+
+def pools_of(release: Release, pod: Pod) -> tuple[Pool, ...]:
+    """The pools that select a pod."""
+    return tuple(pool for pool in release.pools if pod in _selected_by(release).get(id(pool), ()))
+
+
+def engines_in(release: Release, pod: Pod) -> tuple[Engine, ...]:
+    """The engines of a pod."""
+    return _engines_by_pod(release).get(id(pod), ())
+
+
+def sidecar_of(release: Release, engine: Engine) -> Sidecar | None:
+    """The routing sidecar in an engine's pod."""
+    return next((sidecar for sidecar in release.sidecars if sidecar.pod is engine.pod), None)
+
+
+def engine_of(release: Release, sidecar: Sidecar) -> Engine | None:
+    """The engine behind a routing sidecar."""
+    return next(iter(engines_in(release, sidecar.pod)), None)
+
+
+def picker_of(release: Release, pool: Pool) -> Picker | None:
+    """The endpoint picker that a pool refers to by its Service, or that names the pool."""
+    by_service = {
+        id(pod)
+        for service in release.services
+        if service.object.name == pool.picker
+        and same_namespace(service.object.namespace, pool.object.namespace)
+        for pod in selected_pods(release, service.selector, service.object.namespace)
+    }
+    for picker in release.pickers:
+        named = picker.arguments.text("pool-name") or picker.arguments.text("poolName")
+        if id(picker.pod) in by_service or (
+            named == pool.object.name and same_namespace(picker.pod.namespace, pool.object.namespace)
+        ):
+            return picker
+    return None
+
+
+def pool_of(release: Release, picker: Picker) -> Pool | None:
+    """The pool that a picker serves."""
+    return next((pool for pool in release.pools if picker_of(release, pool) is picker), None)
+
+
+def config_of(release: Release, picker: Picker) -> PickerConfig | None:
+    """The configuration that a picker reads: the one of a ConfigMap mounted at --config-file."""
+    path = picker.arguments.text("config-file") or picker.arguments.text("configFile") or ""
+    key = path.rpartition("/")[2]
+    maps = {name for volume in picker.pod.volumes.values() if (name := volume.text("configMap", "name"))}
+    held = [
+        config
+        for config in release.picker_configs
+        if config.holder
+        and config.holder.name in maps
+        and same_namespace(config.holder.namespace, picker.pod.namespace)
+    ]
+    return next((config for config in held if config.key == key), next(iter(held), None))
+
+
+def urls(router: Router, *options: str) -> tuple[Url, ...]:
+    """The addresses that a router is given by some options, in order."""
+    found = (
+        (word, match)
+        for name in options
+        for option in router.arguments.all(name)
+        for value in option.values
+        for word in (value,)
+        for part in value.text.split(",")
+        if (match := _URL.fullmatch(part.strip())) and not part.strip().isdecimal()
+    )
+    return tuple(
+        Url(match["scheme"] or "", match["host"], int(match["port"]) if match["port"] else None, word)
+        for word, match in found
+    )
+
+
+def service_at(release: Release, host: str, namespace: str) -> Service | None:
+    """The Service that a host name means inside a cluster: NAME or NAME.NAMESPACE[.svc…]."""
+    name, _, rest = host.partition(".")
+    inside = rest.partition(".")[0] or namespace
+    return next(
+        (
+            service
+            for service in release.services
+            if service.object.name == name and same_namespace(service.object.namespace, inside)
+        ),
+        None,
+    )
+
+
+def pairs(release: Release) -> Iterator[tuple[Engine, Engine]]:
+    """Each prefill engine with each decode engine that may take over its requests.
+
+    They belong together when a pool selects both, or a router sends to both; where neither is among the
+    documents, when they share a namespace and every label but that of the role, or the rest of their name.
+    """
+    seen: set[tuple[int, int]] = set()
+    for group in _groups(release):
+        prefill = [engine for engine in group if engine.role == "prefill"]
+        decode = [engine for engine in group if engine.role == "decode"]
+        for one in prefill:
+            for other in decode:
+                if (id(one), id(other)) not in seen:
+                    seen.add((id(one), id(other)))
+                    yield one, other
+
+
+def routed(release: Release, router: Router) -> tuple[Engine, ...]:
+    """The engines that a router sends to by the URLs of its options."""
+    names = ("prefill", "decode", "worker-urls", "static-backends", "encode")
+    found: dict[int, Engine] = {}
+    for url in urls(router, *names):
+        service = service_at(release, url.host, router.pod.namespace)
+        for engine in engines_of(release, service) if service else _compose_engines(release, url.host):
+            found[id(engine)] = engine
+    return tuple(found.values())
+
+
+def scaled(release: Release, autoscaler: Autoscaler) -> Object | None:
+    """The object that an autoscaler scales."""
+    return release.find(*autoscaler.target, autoscaler.object.namespace)
+
+
+def routes_to(release: Release, kind: str, name: str, namespace: str) -> tuple[Route, ...]:
+    """The routes that send to something."""
+    return tuple(
+        route
+        for route in release.routes
+        if any(
+            backend.kind == kind and backend.name == name and same_namespace(backend.namespace, namespace)
+            for backend in route.backends
+        )
+    )
+
+
+def _groups(release: Release) -> Iterator[tuple[Engine, ...]]:
+    grouped: set[int] = set()
+    known = [engines_of(release, pool) for pool in release.pools]
+    known += [routed(release, router) for router in release.routers]
+    for group in known:
+        grouped.update(id(engine) for engine in group)
+        yield group
+    rest: dict[tuple[object, ...], list[Engine]] = {}
+    for engine in release.engines:
+        if id(engine) not in grouped and engine.role in ("prefill", "decode"):
+            rest.setdefault(_family(engine), []).append(engine)
+    yield from map(tuple, rest.values())
+
+
+def _family(engine: Engine) -> tuple[object, ...]:
+    """What engines of one deployment have in common: the file or namespace, and the name without the role."""
+    stem = re.sub(r"[-_.]?(prefill|decode)(er)?[-_.]?", "-", engine.pod.name.lower()).strip("-")
+    place = engine.pod.namespace if engine.pod.platform == "kubernetes" else engine.node.document.file
+    return engine.pod.platform, place, stem
+
+
+def _compose_engines(release: Release, host: str) -> Iterator[Engine]:
+    for engine in release.engines:
+        if engine.pod.platform == "compose" and engine.pod.name == host:
+            yield engine
+
+
+@lru_cache(maxsize=4)
+def _pods_by_label(release: Release) -> dict[tuple[str, str], tuple[Pod, ...]]:
+    index: dict[tuple[str, str], list[Pod]] = {}
+    for pod in release.pods:
+        for pair in pod.labels.items():
+            index.setdefault(pair, []).append(pod)
+    return {pair: tuple(found) for pair, found in index.items()}
+
+
+@lru_cache(maxsize=4)
+def _engines_by_pod(release: Release) -> dict[int, tuple[Engine, ...]]:
+    index: dict[int, tuple[Engine, ...]] = {}
+    for engine in release.engines:
+        index[id(engine.pod)] = (*index.get(id(engine.pod), ()), engine)
+    return index
+
+
+@lru_cache(maxsize=4)
+def _selected_by(release: Release) -> dict[int, tuple[Pod, ...]]:
+    """The pods of each Service and pool, by the identity of that."""
+    selecting: tuple[Service | Pool, ...] = (*release.services, *release.pools)
+    return {id(one): selected_pods(release, one.selector, one.object.namespace) for one in selecting}
