@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases import catalogue, manifests, rules
+from vllm_phases import catalogue, manifests, model, rules
 from vllm_phases.finding import Finding, Location, Severity, reading_order
 from vllm_phases.render import RenderError
-from vllm_phases.rules.engine import engines
+from vllm_phases.rules.origin import in_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,17 +84,23 @@ class Checker:
             if refused := tuple(_refused(error, values_set.values)):
                 return Result(values_set, refused, engine_version=version)
             return Result(values_set, (_unrendered(error),), rendered=False, engine_version=version)
+        if version:
+            catalogue.load(version)  # UsageError where the catalogue does not reach back to it
+        deployed = _model(objects, version)
         warned = (_warning(text) for text in rendering.warnings)
-        found = sorted((*warned, *self._findings(objects, version, values_set.values)), key=reading_order)
-        return Result(values_set, tuple(found), True, version, len(objects), sum(map(_pods, objects)))
+        found = sorted((*warned, *self._findings(objects, deployed, values_set.values)), key=reading_order)
+        engines = sum(engine.pod.replicas or 0 for engine in deployed.engines)
+        return Result(values_set, tuple(found), True, version, len(objects), engines)
 
-    def _findings(self, objects: tuple[Manifest, ...], version: str, values: Values) -> Iterator[Finding]:
+    def _findings(
+        self, objects: tuple[Manifest, ...], deployed: model.Release, values: Values
+    ) -> Iterator[Finding]:
         from vllm_phases.objects import validate
 
         for manifest in objects:
             yield from validate(manifest, self.release.kube_version)
-        if version:
-            yield from rules.run(objects, catalogue.load(version), values)
+        context = rules.Context(deployed, self.release.kube_version)
+        yield from rules.run(context, locate=in_values(values))
 
 
 def _engine_version(merged: Mapping[str, Any]) -> str:
@@ -104,10 +110,12 @@ def _engine_version(merged: Mapping[str, Any]) -> str:
     return node if isinstance(node, str) else ""
 
 
-def _pods(manifest: Manifest) -> int:
-    """Engine pods of a workload; one where it leaves the number to an autoscaler."""
-    replicas = (manifest.document.get("spec") or {}).get("replicas", 1)
-    return replicas * sum(1 for _ in engines(manifest)) if isinstance(replicas, int) else 0
+def _model(objects: tuple[Manifest, ...], version: str) -> model.Release:
+    documents = (
+        model.Document(manifest.template, "kubernetes", manifest.document, line=manifest.line)
+        for manifest in objects
+    )
+    return model.Release(tuple(documents), version or None)
 
 
 def _refused(error: RenderError, values: Values) -> Iterator[Finding]:

@@ -1,44 +1,50 @@
-"""Environment variables of engines, held against those that their release reads."""
+"""ENV: environment variables of engines, held against those that their release reads."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from vllm_phases.finding import Finding, Severity
+from vllm_phases.finding import Severity
+from vllm_phases.model import Engine
 from vllm_phases.rules.history import last_release
-from vllm_phases.rules.origin import origin
-from vllm_phases.yaml_document import dotted
+from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.catalogue import EngineRelease
-    from vllm_phases.rules.engine import Engine
-    from vllm_phases.values import Values
 
 _LIKENESS = 0.8  # every name begins alike, so difflib's default of 0.6 would take any for a misspelling
 
 
-def check(engine: Engine, release: EngineRelease, values: Values) -> Iterator[Finding]:
-    """ENV001 unknown-environment: a VLLM_ variable that nothing in this release reads.
+@rule("ENV001", "unknown-environment", Severity.WARNING, scope=Engine, versioned=True)
+def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A VLLM_ variable that nothing in the engine's release reads.
 
-    vLLM itself only logs a warning, so a misspelt variable, or one that a release dropped, changes nothing.
+    Why:
+        vLLM only logs a warning, so a misspelt variable, or one that a release dropped, changes nothing.
+
+    Bad:
+        ```yaml
+        image: vllm/vllm-openai:v0.21.0
+        env:
+          - {name: VLLM_ATTENTION_BACKEND, value: TRITON_ATTN}
+        ```
+
+    Good:
+        ```yaml
+        image: vllm/vllm-openai:v0.21.0
+        args: [Qwen/Qwen3-8B, --attention-backend=TRITON_ATTN]
+        ```
+
+    References:
+        - vllm/envs.py of the release, read by `vllm-phases catalogue add`
+        - https://github.com/vllm-project/vllm/issues/50292
     """
-    for name in engine.environment:
-        if name.startswith("VLLM_") and name not in release.env:
-            path, location = origin(engine, values, "env", name)
-            message, remediation = _words(name, release)
-            yield Finding(
-                "ENV001",
-                "unknown-environment",
-                Severity.WARNING,
-                message,
-                remediation,
-                dotted(path),
-                engine.manifest.id,
-                location,
-            )
+    for name, variable in engine.variables.items():
+        if engine.release and name.startswith("VLLM_") and name not in engine.release.env:
+            yield Problem(variable, *_words(name, engine.release))
 
 
 def _words(name: str, release: EngineRelease) -> tuple[str, str]:
