@@ -42,7 +42,7 @@ def _later(module: str) -> Report:
         import importlib
 
         made: Any = importlib.import_module(f"vllm_phases.report.{module}")
-        return str(made.report(findings))
+        return str(made.report(findings, texts))
 
     return report
 

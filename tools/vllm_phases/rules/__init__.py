@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     """The path and the place to show for a problem of a subject."""
 
 _EVERY_RULE = Selection()
-_OTHERS = ("LINT001", "LINT002", "LINT004")
 _TRACEBACK = "VLLM_PHASES_TRACEBACK"
 
 
@@ -39,7 +38,7 @@ def all_rules() -> tuple[Rule, ...]:
 
 def known_ids() -> frozenset[str]:
     """The ids of every finding that a selection may name."""
-    return frozenset((*(rule.id for rule in all_rules()), *_OTHERS))
+    return frozenset(rule.id for rule in all_rules())
 
 
 def run(

@@ -87,6 +87,10 @@ class Context:
         return catalogue.facts(name)
 
 
+class Elsewhere:
+    """The scope of what is told before or after the rules run; its function only documents it."""
+
+
 @dataclass(frozen=True)
 class Example:
     """An executed example; language is "yaml", "compose" or "sh"."""
@@ -144,6 +148,12 @@ class Rule:
         return tuple(Example(*found) for found in _FENCE.findall(text))
 
     @property
+    def markdown(self) -> str:
+        """Its whole documentation, as `explain` and docs/rules.md show it."""
+        sections = (f"**{title}**\n\n{textwrap.dedent(text)}" for title, text in self.sections.items())
+        return "\n\n".join((self.summary, *sections))
+
+    @property
     def _documentation(self) -> str:
         return inspect.getdoc(self.check) or ""
 
@@ -185,6 +195,7 @@ def subjects(release: Release, scope: type) -> Iterable[object]:
     from vllm_phases import model
 
     parts: dict[type, Callable[[], Iterable[object]]] = {
+        Elsewhere: lambda: (),
         model.Release: lambda: (release,),
         model.Document: lambda: release.documents,
         model.Object: lambda: release.objects,
