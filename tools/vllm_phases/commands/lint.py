@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vllm_phases.finding import reading_order
+from vllm_phases.configuration import LEVELS
+from vllm_phases.finding import UsageError, reading_order
 from vllm_phases.render import DEFAULT_KUBE_VERSION
 
 if TYPE_CHECKING:
+    from vllm_phases.configuration import Configuration
     from vllm_phases.finding import Finding
     from vllm_phases.model import Release
 
 _FINDINGS, _NOTHING_TO_CHECK, _INTERNAL = 1, 3, 4
 _FORMATS = ("text", "json", "sarif", "github", "junit")
-_LEVELS = ("error", "warning", "note")
 _IDS = "Rule ids or beginnings of them, with commas: KV,ARG001."
 
 
@@ -35,66 +37,88 @@ class Linted:
 @click.option("--vllm-version", help="vLLM of every engine, where image tags do not tell it.")
 @click.option("--select", multiple=True, metavar="IDS", help=f"Only these. {_IDS}")
 @click.option("--ignore", multiple=True, metavar="IDS", help=f"Not these. {_IDS}")
-@click.option(
-    "--fail-on", type=click.Choice(_LEVELS), default=None, help="Least severity that fails. [error]"
-)
+@click.option("--fail-on", type=click.Choice(LEVELS), help="Least severity that fails. [default: error]")
 @click.option("--format", "output", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
-@click.option("--kube-version", default=DEFAULT_KUBE_VERSION, help="Kubernetes to judge for.")
+@click.option("--kube-version", help=f"Kubernetes to judge for. [default: {DEFAULT_KUBE_VERSION}]")
 @click.pass_context
-def lint(context: click.Context, /, **given: Any) -> None:
+def lint(
+    context: click.Context, /, paths: tuple[str, ...], output: str, exit_zero: bool, **given: Any
+) -> None:
     """Judge any vLLM deployment: Kubernetes objects, docker compose files, shell commands.
 
     PATH is a file or a folder; without one, or with -, standard input is read, such as the output of
-    `helm template` or `kustomize build`.
+    `helm template` or `kustomize build`. Options may stand in .vllm-phases.yaml or in [tool.vllm-phases] of
+    pyproject.toml.
 
     Exit codes: 0 clean, 1 findings, 2 wrong usage, 3 nothing to check, 4 internal failure.
     """
-    linted = _linted(given)
-    _show(linted, given["output"])
-    if given["exit_zero"]:
-        return
-    if any(finding.rule_id == "LINT004" for finding in linted.findings):
-        context.exit(_INTERNAL)
-    levels = _LEVELS[: _LEVELS.index(given["fail_on"] or "error") + 1]
-    if any(finding.severity.value in levels for finding in linted.findings):
-        context.exit(_FINDINGS)
-    if not linted.release.serves:
+    configuration = _configured(given)
+    linted = _linted(_named(paths), configuration)
+    click.echo(_shown(linted, output))
+    code = _exit_code(linted, configuration)
+    if code == _NOTHING_TO_CHECK:
         click.echo(
             "nothing to check: no vLLM engine, router, endpoint picker or InferencePool here", err=True
         )
-        context.exit(_NOTHING_TO_CHECK)
+    if not exit_zero:
+        context.exit(code)
 
 
-def _linted(given: dict[str, Any]) -> Linted:
-    from vllm_phases import catalogue, rules, sources
-    from vllm_phases.model import Release
-
-    if version := given["vllm_version"]:
-        catalogue.load(version)  # UsageError for what is none
-    selection = _selection(given)
-    read = sources.read(given["paths"] or (sources.STDIN,), sys.stdin.buffer)
-    release = Release(read.documents, version)
-    found = rules.run(rules.Context(release, given["kube_version"]), selection)
-    own = (finding for finding in read.findings if finding.rule_id in selection)
-    findings = sorted(dict.fromkeys((*own, *found)), key=reading_order)
-    return Linted(release, tuple(findings), read.texts)
+def _named(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if not paths and sys.stdin.isatty():
+        raise UsageError("name files or folders, or pipe manifests in: helm template … | vllm-phases lint")
+    return paths or ("-",)
 
 
-def _selection(given: dict[str, Any]) -> Any:
-    from vllm_phases.rules import Selection, known_ids
+def _configured(given: dict[str, Any]) -> Configuration:
+    """The configuration with the options of the command line over it, held against what is known."""
+    from vllm_phases import catalogue, configuration
+    from vllm_phases.rules import known_ids
     from vllm_phases.rules.selection import validate
 
-    prefixes = {
-        option: tuple(part.strip() for text in given[option] for part in text.split(",") if part.strip())
-        for option in ("select", "ignore")
+    lists = {
+        key: tuple(part.strip() for text in given.pop(key) for part in text.split(",") if part.strip())
+        for key in ("select", "ignore")
     }
-    for option, listed in prefixes.items():
-        validate(listed, known_ids(), f"--{option}")
-    return Selection(prefixes["select"], prefixes["ignore"])
+    settled = configuration.merged(configuration.load(Path.cwd()), {**given, **lists})
+    for key, prefixes in (("select", settled.select), ("ignore", settled.ignore)):
+        validate(prefixes, known_ids(), key)
+    if settled.vllm_version:
+        catalogue.load(settled.vllm_version)  # UsageError for what is none
+    return settled
 
 
-def _show(linted: Linted, output: str) -> None:
-    from vllm_phases.report import lint as reports
+def _linted(paths: tuple[str, ...], configuration: Configuration) -> Linted:
+    from vllm_phases import rules, sources, suppression
+    from vllm_phases.model import Release
 
-    click.echo(reports.FORMATS[output](linted.findings, linted.texts))
+    selection = rules.Selection(configuration.select, configuration.ignore)
+    read = sources.read(paths, sys.stdin.buffer, configuration.excludes)
+    release = Release(read.documents, configuration.vllm_version)
+    context = rules.Context(release, configuration.kube_version or DEFAULT_KUBE_VERSION)
+    own = (finding for finding in read.findings if finding.rule_id in selection)
+    excuses = dict.fromkeys(
+        (
+            *(found for document in read.documents for found in suppression.in_comments(document)),
+            *suppression.in_annotations(release),
+        )
+    )
+    ran = {rule_id for rule_id in rules.known_ids() if rule_id in selection}
+    kept = suppression.apply([*own, *rules.run(context, selection)], tuple(excuses), ran)
+    return Linted(release, tuple(sorted(dict.fromkeys(kept), key=reading_order)), read.texts)
+
+
+def _exit_code(linted: Linted, configuration: Configuration) -> int:
+    if any(finding.rule_id == "LINT004" for finding in linted.findings):
+        return _INTERNAL
+    failing = LEVELS[: LEVELS.index(configuration.fail_on) + 1]
+    if any(finding.severity.value in failing for finding in linted.findings):
+        return _FINDINGS
+    return 0 if linted.release.serves else _NOTHING_TO_CHECK
+
+
+def _shown(linted: Linted, output: str) -> str:
+    from vllm_phases.report.lint import FORMATS
+
+    return FORMATS[output](linted.findings, linted.texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from vllm_phases.sources.document import Document
 from vllm_phases.sources.yaml_reader import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from vllm_phases.sources.document import Kind
 
@@ -38,15 +39,18 @@ class Sources:
     texts: dict[str, str]
 
 
-def read(paths: Sequence[str], stdin: Any = None) -> Sources:
+def read(
+    paths: Sequence[str], stdin: Any = None, excluded: Callable[[Path], bool] = lambda file: False
+) -> Sources:
     """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
 
-    UsageError for a path that is not there. In folders, what is no document of ours is passed over.
+    UsageError for a path that is not there. In folders, what is no document of ours is passed over, and so
+    are the files that `excluded` is true for.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
     texts: dict[str, str] = {}
-    for name, content, named in _contents(paths, stdin):
+    for name, content, named in _contents(paths, stdin, excluded):
         text, problem = _decoded(content, name)
         if problem:
             findings.append(problem)
@@ -156,13 +160,15 @@ def _decoded(content: bytes, name: str) -> tuple[str, Finding | None]:
         return "", _unreadable(Location(name, 1, 1), f"is not UTF-8 text (byte {error.start})")
 
 
-def _contents(paths: Sequence[str], stdin: Any) -> Iterator[tuple[str, bytes, bool]]:
+def _contents(
+    paths: Sequence[str], stdin: Any, excluded: Callable[[Path], bool]
+) -> Iterator[tuple[str, bytes, bool]]:
     """Name and bytes of each file, and whether the user named it."""
     for path in dict.fromkeys(paths):
         if path == STDIN:
             yield _STDIN_NAME, stdin.read() if stdin else b"", True
         elif os.path.isdir(path):
-            for file in _walk(Path(path)):
+            for file in itertools.filterfalse(excluded, _walk(Path(path))):
                 yield str(file), _bytes(file), False
         else:
             yield path, _bytes(Path(path)), True
