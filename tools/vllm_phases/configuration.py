@@ -55,6 +55,7 @@ _KEYS = {
     field.name.replace("_", "-"): field.name for field in fields(Configuration) if field.name != "folder"
 }
 _LISTS = ("select", "ignore", "exclude")
+_EXAMPLES = {"vllm-version": "0.33.0", "kube-version": "1.34", "fail-on": "error"}
 
 
 def load(start: Path) -> Configuration:
@@ -129,7 +130,7 @@ def _value(key: str, value: Any, file: Path) -> Any:
     if key == "fail-on" and value not in LEVELS:
         raise UsageError(f"{file}: fail-on is {value!r}, but must be one of {', '.join(LEVELS)}")
     if not isinstance(value, str):
-        raise UsageError(f'{file}: {key} must be a text in quotes, such as {key}: "0.33.0"')
+        raise UsageError(f'{file}: {key} must be a text in quotes, such as {key}: "{_EXAMPLES[key]}"')
     return value
 
 

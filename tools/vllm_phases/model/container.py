@@ -39,12 +39,14 @@ class Variable:
     value   its text with $(…) references resolved; None where something else decides it
     source  "value", or what decides it: "field status.podIP", "secret NAME KEY", "configMap NAME KEY",
             "resource limits.cpu", "host" (docker takes it from the shell)
+    word    where a command line sets it
     """
 
     name: str
     value: str | None
     source: str
     node: Node
+    word: Word | None = None
 
 
 @dataclass(frozen=True)

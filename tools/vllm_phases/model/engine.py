@@ -183,7 +183,7 @@ def _engine(pod: Pod, container: Container, invocation: Invocation, start: int, 
     arguments = parse(invocation.words[start:], release or _newest())
     node = container.node
     assigned = {
-        name: Variable(name, word.text if word.known else None, "value", word.node or node)
+        name: Variable(name, word.text if word.known else None, "value", node, word)
         for name, word in {**invocation.assignments, **_assigned(invocation.words[:start])}.items()
     }
     return Engine(

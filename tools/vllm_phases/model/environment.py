@@ -42,6 +42,8 @@ def variables(container: Node, config: ConfigData) -> tuple[dict[str, Variable],
 
 def expand(text: str, known: Mapping[str, Variable], node: Node) -> Word:
     """A word of command or args as the kubelet expands it; an undefined reference stays as it is written."""
+    if "$" not in text and "{{" not in text:
+        return Word(text, node=node)
     unknown: list[str] = []
     undefined: list[str] = []
 

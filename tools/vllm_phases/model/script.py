@@ -37,7 +37,7 @@ def pods(document: Document) -> Iterator[Pod]:
             yield _pod("docker", root, _run(root, *found))
         elif server(invocation.words) or _is_program(invocation):
             variables = {
-                name: Variable(name, word.text if word.known else None, "value", root)
+                name: Variable(name, word.text if word.known else None, "value", root, word)
                 for name, word in invocation.assignments.items()
             }
             yield _pod("shell", root, _started(root, invocation.words, variables))
@@ -103,7 +103,7 @@ def _variables(options: Arguments, root: Node) -> Iterator[Variable]:
         word = option.values[0] if option.values else None
         name, equals, value = word.text.partition("=") if word else ("", "", "")
         known = bool(equals) and word is not None and word.known
-        yield Variable(name, value if known else None, "value" if equals else "host", root)
+        yield Variable(name, value if known else None, "value" if equals else "host", root, word)
 
 
 def _port(option: Argument, root: Node) -> Port:

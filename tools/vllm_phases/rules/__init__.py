@@ -52,7 +52,7 @@ def run(
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
     """The path in the document, and the place where it is written."""
-    return (dotted(problem.node.path) if problem.node else ""), problem.location
+    return ("" if problem.node is None else dotted(problem.node.path)), problem.location
 
 
 def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:
     severity = problem.severity or rule.severity
-    subject = object_id(problem.node) if problem.node else ""
+    subject = "" if problem.node is None else object_id(problem.node)
     return Finding(
         rule.id, rule.name, severity, problem.message, problem.remediation, path, subject, location
     )

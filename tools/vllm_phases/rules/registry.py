@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vllm_phases import catalogue
 from vllm_phases.catalogue.store import sort_key
-from vllm_phases.model import Argument, Engine, Node, Release, Word
+from vllm_phases.model import Argument, Engine, Node, Release, Variable, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -62,16 +62,26 @@ class Problem:
     @property
     def node(self) -> Node | None:
         """The value of a document that it is about."""
-        where = self.where.word if isinstance(self.where, Argument) else self.where
+        where = self._anchor
         return where if isinstance(where, Node) else where.node
 
     @property
     def location(self) -> Location | None:
         """The place to show."""
-        where = self.where.word if isinstance(self.where, Argument) else self.where
-        if isinstance(where, Word):
-            return where.location
-        return self.node.location if self.node else None
+        if isinstance(self._anchor, Word):
+            return self._anchor.location
+        return self.node.location if self.node is not None else None
+
+    @property
+    def _anchor(self) -> Node | Word | Placed:
+        """What stands in the file: of options, variables and engines of command lines, their word."""
+        if isinstance(self.where, Argument):
+            return self.where.word
+        if isinstance(self.where, Variable):
+            return self.where.word or self.where
+        if isinstance(self.where, Engine) and self.where.pod.platform in ("shell", "docker"):
+            return self.where.start or self.where
+        return self.where
 
 
 @dataclass(frozen=True)

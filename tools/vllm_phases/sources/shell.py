@@ -56,7 +56,9 @@ class Word:
     @property
     def location(self) -> Location | None:
         """The place of the word in its file."""
-        return self.node.document.location_in(self.node.path, self.line, self.column) if self.node else None
+        if self.node is None:
+            return None
+        return self.node.document.location_in(self.node.path, self.line, self.column)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vllm_phases.sources import scalars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 KeyPath = tuple["str | int", ...]
 
@@ -80,17 +80,18 @@ def documents(text: str, places: Places | None = None) -> tuple[list[Any], list[
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Unreadable(_reason(error), mark.line if mark else 0, mark.column if mark else 0) from None
+        line, column = (mark.line, mark.column) if mark else (0, 0)
+        raise Unreadable(_reason(error, text, line, column), line, column) from None
     except yaml.YAMLError as error:
         raise Unreadable(" ".join(str(error).split()), 0, 0) from None
     return reader.documents, reader.repeated
 
 
-def _reason(error: Any) -> str:
-    problem = str(error.problem or error.context)
-    if "'\\t'" in problem:
+def _reason(error: Any, text: str, line: int, column: int) -> str:
+    lines = text.splitlines()
+    if line < len(lines) and lines[line][column : column + 1] == "\t":
         return "a tab indents this line; YAML takes spaces only"
-    return problem
+    return str(error.problem or error.context)
 
 
 class _Reader:
@@ -103,20 +104,24 @@ class _Reader:
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._written = self._expanded = 0
+        self._takers: dict[str, Callable[[Any], None]] = {
+            "ScalarEvent": self._scalar,
+            "MappingStartEvent": lambda event: self._start(event, {}),
+            "MappingEndEvent": self._end,
+            "SequenceStartEvent": lambda event: self._start(event, []),
+            "SequenceEndEvent": self._end,
+            "AliasEvent": self._alias,
+            "DocumentStartEvent": self._document_start,
+        }
 
     def take(self, event: Any) -> None:
         """One event of libyaml."""
-        kind = type(event).__name__
-        if kind == "ScalarEvent":
-            self._scalar(event)
-        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            self._start(event, {} if kind == "MappingStartEvent" else [])
-        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            self._end()
-        elif kind == "AliasEvent":
-            self._alias(event)
-        elif kind == "DocumentStartEvent":
-            self._anchors = {}
+        name = type(event).__name__
+        if name in self._takers:
+            self._takers[name](event)
+
+    def _document_start(self, event: Any) -> None:
+        self._anchors = {}
 
     def _scalar(self, event: Any) -> None:
         text, mark, tag = event.value, event.start_mark, event.tag
@@ -142,7 +147,7 @@ class _Reader:
         path = self._path(frame) if self._places is not None else ()
         self._stack.append(_Frame(container, event.anchor, path, _at(event)))
 
-    def _end(self) -> None:
+    def _end(self, event: Any) -> None:
         frame = self._stack.pop()
         for source, spot in frame.merged:
             self._merge(frame, source, spot)
