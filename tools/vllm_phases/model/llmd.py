@@ -58,6 +58,16 @@ class Router(Component):
 class Picker(Component):
     """llm-d's endpoint picker."""
 
+    @property
+    def pool_name(self) -> str | None:
+        """The pool that its options name; None where they select endpoints in another way."""
+        return self.arguments.text("pool-name") or self.arguments.text("poolName")
+
+    @property
+    def config_file(self) -> str | None:
+        """The path of its configuration."""
+        return self.arguments.text("config-file") or self.arguments.text("configFile")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PickerConfig:

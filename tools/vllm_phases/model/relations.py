@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vllm_phases.model.objects import same_namespace
@@ -35,46 +34,37 @@ class Url:
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether a selector takes pods of these labels; an empty one takes none."""
-    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+    return bool(selector) and selector.items() <= labels.items()
 
 
-def selected_pods(release: Release, selector: Mapping[str, str], namespace: str) -> tuple[Pod, ...]:
-    """The pods that a selector takes in a namespace."""
-    if not selector:
-        return ()
-    index = _pods_by_label(release)
-    candidates = min((index.get(pair, ()) for pair in selector.items()), key=len)
-    return tuple(
-        pod
-        for pod in candidates
-        if same_namespace(pod.namespace, namespace) and selects(selector, pod.labels)
-    )
+def pods_of(release: Release, selecting: Service | Pool) -> tuple[Pod, ...]:
+    """The pods that a Service or a pool selects."""
+    return tuple(release.index.selected(selecting.selector, selecting.object.namespace))
 
 
 def engines_of(release: Release, selecting: Service | Pool) -> tuple[Engine, ...]:
     """The engines that a Service or a pool selects."""
-    found = selected_pods(release, selecting.selector, selecting.object.namespace)
-    return tuple(engine for pod in found for engine in engines_in(release, pod))
+    return tuple(engine for pod in pods_of(release, selecting) for engine in engines_in(release, pod))
 
 
 def services_of(release: Release, pod: Pod) -> tuple[Service, ...]:
     """The Services that select a pod."""
-    return tuple(service for service in release.services if pod in _selected_by(release).get(id(service), ()))
+    return tuple(release.index.services_by_pod.get(id(pod), ()))
 
 
 def pools_of(release: Release, pod: Pod) -> tuple[Pool, ...]:
     """The pools that select a pod."""
-    return tuple(pool for pool in release.pools if pod in _selected_by(release).get(id(pool), ()))
+    return tuple(release.index.pools_by_pod.get(id(pod), ()))
 
 
 def engines_in(release: Release, pod: Pod) -> tuple[Engine, ...]:
     """The engines of a pod."""
-    return _engines_by_pod(release).get(id(pod), ())
+    return tuple(release.index.engines_by_pod.get(id(pod), ()))
 
 
 def sidecar_of(release: Release, engine: Engine) -> Sidecar | None:
     """The routing sidecar in an engine's pod."""
-    return next((sidecar for sidecar in release.sidecars if sidecar.pod is engine.pod), None)
+    return next(iter(release.index.sidecars_by_pod.get(id(engine.pod), ())), None)
 
 
 def engine_of(release: Release, sidecar: Sidecar) -> Engine | None:
@@ -84,38 +74,34 @@ def engine_of(release: Release, sidecar: Sidecar) -> Engine | None:
 
 def picker_of(release: Release, pool: Pool) -> Picker | None:
     """The endpoint picker that a pool refers to by its Service, or that names the pool."""
-    by_service = {
-        id(pod)
-        for service in release.services
-        if service.object.name == pool.picker
-        and same_namespace(service.object.namespace, pool.object.namespace)
-        for pod in selected_pods(release, service.selector, service.object.namespace)
-    }
-    for picker in release.pickers:
-        named = picker.arguments.text("pool-name") or picker.arguments.text("poolName")
-        if id(picker.pod) in by_service or (
-            named == pool.object.name and same_namespace(picker.pod.namespace, pool.object.namespace)
-        ):
+    service = service_at(release, pool.picker, pool.object.namespace) if pool.picker else None
+    for pod in pods_of(release, service) if service else ():
+        for picker in release.index.pickers_by_pod.get(id(pod), ()):
             return picker
-    return None
+    named = release.index.pickers_by_pool.get(pool.object.name, ())
+    return next((picker for picker in named if _meet(picker.pod, pool.object)), None)
 
 
 def pool_of(release: Release, picker: Picker) -> Pool | None:
-    """The pool that a picker serves."""
-    return next((pool for pool in release.pools if picker_of(release, pool) is picker), None)
+    """The pool that a picker serves: by its options, or by the Service that pools refer to."""
+    for pool in release.index.pools_by_name.get(picker.pool_name or "", ()):
+        if _meet(picker.pod, pool.object):
+            return pool
+    for service in services_of(release, picker.pod):
+        for pool in release.index.pools_by_picker.get(service.object.name, ()):
+            if _meet(picker.pod, pool.object):
+                return pool
+    return None
 
 
 def config_of(release: Release, picker: Picker) -> PickerConfig | None:
     """The configuration that a picker reads: the one of a ConfigMap mounted at --config-file."""
-    path = picker.arguments.text("config-file") or picker.arguments.text("configFile") or ""
-    key = path.rpartition("/")[2]
-    maps = {name for volume in picker.pod.volumes.values() if (name := volume.text("configMap", "name"))}
+    key = (picker.config_file or "").rpartition("/")[2]
     held = [
         config
-        for config in release.picker_configs
-        if config.holder
-        and config.holder.name in maps
-        and same_namespace(config.holder.namespace, picker.pod.namespace)
+        for volume in picker.pod.volumes.values()
+        for config in release.index.configs_by_holder.get(volume.text("configMap", "name"), ())
+        if config.holder and _meet(picker.pod, config.holder)
     ]
     return next((config for config in held if config.key == key), next(iter(held), None))
 
@@ -141,14 +127,8 @@ def service_at(release: Release, host: str, namespace: str) -> Service | None:
     """The Service that a host name means inside a cluster: NAME or NAME.NAMESPACE[.svc…]."""
     name, _, rest = host.partition(".")
     inside = rest.partition(".")[0] or namespace
-    return next(
-        (
-            service
-            for service in release.services
-            if service.object.name == name and same_namespace(service.object.namespace, inside)
-        ),
-        None,
-    )
+    named = release.index.services_by_name.get(name, ())
+    return next((service for service in named if same_namespace(service.object.namespace, inside)), None)
 
 
 def pairs(release: Release) -> Iterator[tuple[Engine, Engine]]:
@@ -186,14 +166,8 @@ def scaled(release: Release, autoscaler: Autoscaler) -> Object | None:
 
 def routes_to(release: Release, kind: str, name: str, namespace: str) -> tuple[Route, ...]:
     """The routes that send to something."""
-    return tuple(
-        route
-        for route in release.routes
-        if any(
-            backend.kind == kind and backend.name == name and same_namespace(backend.namespace, namespace)
-            for backend in route.backends
-        )
-    )
+    named = release.index.routes_by_backend.get((kind, name), ())
+    return tuple(route for route in named if same_namespace(route.object.namespace, namespace))
 
 
 def _groups(release: Release) -> Iterator[tuple[Engine, ...]]:
@@ -223,25 +197,6 @@ def _compose_engines(release: Release, host: str) -> Iterator[Engine]:
             yield engine
 
 
-@lru_cache(maxsize=4)
-def _pods_by_label(release: Release) -> dict[tuple[str, str], tuple[Pod, ...]]:
-    index: dict[tuple[str, str], list[Pod]] = {}
-    for pod in release.pods:
-        for pair in pod.labels.items():
-            index.setdefault(pair, []).append(pod)
-    return {pair: tuple(found) for pair, found in index.items()}
-
-
-@lru_cache(maxsize=4)
-def _engines_by_pod(release: Release) -> dict[int, tuple[Engine, ...]]:
-    index: dict[int, tuple[Engine, ...]] = {}
-    for engine in release.engines:
-        index[id(engine.pod)] = (*index.get(id(engine.pod), ()), engine)
-    return index
-
-
-@lru_cache(maxsize=4)
-def _selected_by(release: Release) -> dict[int, tuple[Pod, ...]]:
-    """The pods of each Service and pool, by the identity of that."""
-    selecting: tuple[Service | Pool, ...] = (*release.services, *release.pools)
-    return {id(one): selected_pods(release, one.selector, one.object.namespace) for one in selecting}
+def _meet(pod: Pod, found: Object) -> bool:
+    """Whether a pod and an object may share a namespace."""
+    return same_namespace(pod.namespace, found.namespace)

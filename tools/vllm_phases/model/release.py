@@ -11,6 +11,7 @@ from vllm_phases.model import compose, llmd, network, pod, script
 from vllm_phases.model.arguments import parse
 from vllm_phases.model.command import invocations
 from vllm_phases.model.engine import Engine, engines
+from vllm_phases.model.index import Index
 from vllm_phases.model.llmd import Component, Picker, PickerConfig, Pool, Router, Sidecar
 from vllm_phases.model.objects import Object, objects, same_namespace
 
@@ -116,6 +117,11 @@ class Release:
     def serves(self) -> bool:
         """Whether there is anything here that the linter knows about."""
         return bool(self.engines or self.components or self.pools or self.picker_configs)
+
+    @functools.cached_property
+    def index(self) -> Index:
+        """Its parts by what others find them by."""
+        return Index(self)
 
     def of_kind(self, kind: str) -> tuple[Object, ...]:
         """The objects of a kind."""

@@ -338,18 +338,21 @@ class _Script:
         pieces.expanded = True
         inside = written[2:-1] if written.startswith("${") else written[1:]
         if array := _ARRAY.fullmatch(inside) or (re.fullmatch("[@*]", inside)):
-            self._array(pieces, array, written)
+            self._array(pieces, array, written, quoted)
         elif (match := _BRACED.fullmatch(inside)) and not written.startswith("$("):
             self._variable(pieces, match, written, quoted)
         else:
             pieces.add(written, known=False)
 
-    def _array(self, pieces: _Pieces, match: re.Match[str], written: str) -> None:
+    def _array(self, pieces: _Pieces, match: re.Match[str], written: str, quoted: bool) -> None:
         name = match.groupdict().get("name") or "@"
         if name not in self._variables.lists:
             pieces.add(written, known=False)
             return
         words = self._variables.lists[name]
+        if quoted and "*" in match[0]:
+            pieces.add(" ".join(word.text for word in words), all(word.known for word in words))
+            return
         prefix = pieces.words.pop()
         if words:
             pieces.words.extend((replace(words[0], text=prefix.text + words[0].text), *words[1:]))

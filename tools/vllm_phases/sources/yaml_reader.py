@@ -187,7 +187,7 @@ class _Reader:
             frame.container.append(value)
             return
         if frame.key in frame.container:
-            self.repeated.append((*frame.path, frame.key))
+            self.repeated.append(tuple(self._step(above) for above in self._stack))
         frame.container[frame.key], frame.key = value, None
 
     def _merge(self, frame: _Frame, source: Any, spot: tuple[int, int]) -> None:
@@ -203,7 +203,12 @@ class _Reader:
     def _path(frame: _Frame | None) -> KeyPath:
         if frame is None:
             return ()
-        return (*frame.path, len(frame.container) if frame.key is None else frame.key)
+        return (*frame.path, _Reader._step(frame))
+
+    @staticmethod
+    def _step(frame: _Frame) -> str | int:
+        """The key or index that is being read."""
+        return len(frame.container) if frame.key is None else frame.key
 
 
 def _at(event: Any) -> tuple[int, int]:
