@@ -54,7 +54,7 @@ class Choice:
 
 def choices(pod: Pod) -> Iterator[Choice]:
     """What a pod asks of its GPU's kind; each of these must hold."""
-    labels = {name for name, entry in catalogue.facts("gpu_labels").items() if entry["on"] == "label"}
+    labels = {name for name, entry in catalogue.facts("gpu_labels").items() if entry["where"] == "label"}
     for name, node in pod.spec.entries("nodeSelector"):
         if name in labels and node.text():
             yield Choice((node.text(),), node)
@@ -63,7 +63,7 @@ def choices(pod: Pod) -> Iterator[Choice]:
         if expression.text("key") in labels and expression.text("operator") == "In":
             yield Choice(tuple(item.text() for item in expression.items("values")), expression.at("values"))
     for name, node in pod.metadata.entries("annotations") if pod.owner else ():
-        if catalogue.facts("gpu_labels").get(name, {}).get("on") == "annotation" and node.text():
+        if catalogue.facts("gpu_labels").get(name, {}).get("where") == "annotation" and node.text():
             yield Choice(tuple(part.strip() for part in node.text().split(",")), node)
 
 
