@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases import catalogue, manifests, model, rules
+from vllm_phases import catalogue, manifests, model, rules, suppression
 from vllm_phases.finding import Finding, Location, Severity, reading_order
 from vllm_phases.render import RenderError
 from vllm_phases.rules.origin import in_values
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vllm_phases.manifests import Manifest
     from vllm_phases.render import Release, Renderer
     from vllm_phases.schema.validate import ValuesSchema
+    from vllm_phases.suppression import Suppression
     from vllm_phases.values import Values
 
 
@@ -57,12 +58,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks sets of values against one chart; the chart's schema is read once for all of them."""
+    """Checks sets of values against one chart; the chart's schema is read once for all of them.
+
+    selection  which rules of the linter run
+    """
 
     chart: Path
     schema: ValuesSchema
     renderer: Renderer
     release: Release
+    selection: rules.Selection = rules.EVERY_RULE
 
     def refused(self, values: Values) -> tuple[Finding, ...]:
         """What the chart's schema has against the values."""
@@ -87,8 +92,13 @@ class Checker:
         if version:
             catalogue.load(version)  # UsageError where the catalogue does not reach back to it
         deployed = _model(objects, version)
-        warned = (_warning(text) for text in rendering.warnings)
-        found = sorted((*warned, *self._findings(objects, deployed, values_set.values)), key=reading_order)
+        findings = (
+            *(_warning(text) for text in rendering.warnings),
+            *self._findings(objects, deployed, values_set.values),
+        )
+        excuses = (*_excuses(values_set.files), *suppression.in_annotations(deployed))
+        ran = [rule_id for rule_id in rules.known_ids() if rule_id in self.selection]
+        found = sorted(suppression.apply(findings, excuses, ran), key=reading_order)
         engines = sum(engine.pod.replicas or 0 for engine in deployed.engines)
         return Result(values_set, tuple(found), True, version, len(objects), engines)
 
@@ -100,7 +110,7 @@ class Checker:
         for manifest in objects:
             yield from validate(manifest, self.release.kube_version)
         context = rules.Context(deployed, self.release.kube_version)
-        yield from rules.run(context, locate=in_values(values))
+        yield from rules.run(context, self.selection, in_values(values))
 
 
 def _engine_version(merged: Mapping[str, Any]) -> str:
@@ -116,6 +126,13 @@ def _model(objects: tuple[Manifest, ...], version: str) -> model.Release:
         for manifest in objects
     )
     return model.Release(tuple(documents), version or None)
+
+
+def _excuses(files: tuple[Path, ...]) -> Iterator[Suppression]:
+    """The suppressions in the comments of values files."""
+    for file in files:
+        text = file.read_text(encoding="utf-8-sig")
+        yield from suppression.in_comments(model.Document(str(file), "kubernetes", None, text))
 
 
 def _refused(error: RenderError, values: Values) -> Iterator[Finding]:

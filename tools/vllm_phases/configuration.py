@@ -17,6 +17,8 @@ from vllm_phases.finding import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from vllm_phases.rules import Selection
+
 YAML_NAME, TOML_NAME = ".vllm-phases.yaml", "pyproject.toml"
 LEVELS = ("error", "warning", "note")
 
@@ -49,6 +51,15 @@ class Configuration:
             fnmatch(relative, pattern) or fnmatch(relative, f"{pattern.rstrip('/')}/*")
             for pattern in self.exclude
         )
+
+    def selection(self) -> Selection:
+        """The rules to run; UsageError for a beginning that fits none."""
+        from vllm_phases.rules import Selection, known_ids
+        from vllm_phases.rules.selection import validate
+
+        validate(self.select, known_ids(), "select")
+        validate(self.ignore, known_ids(), "ignore")
+        return Selection(self.select, self.ignore)
 
 
 _KEYS = {

@@ -12,7 +12,7 @@ from vllm_phases.finding import UsageError
 @click.command()
 @click.argument("rule_id", metavar="RULE")
 def explain(rule_id: str) -> None:
-    """Print why a rule exists, with an example of what is wrong and of what is right."""
+    """Print why a rule of the linter exists, with examples."""
     from vllm_phases.rules import all_rules
     from vllm_phases.rules.documentation import page
 

@@ -74,16 +74,12 @@ def _named(paths: tuple[str, ...]) -> tuple[str, ...]:
 def _configured(given: dict[str, Any]) -> Configuration:
     """The configuration with the options of the command line over it, held against what is known."""
     from vllm_phases import catalogue, configuration
-    from vllm_phases.rules import known_ids
-    from vllm_phases.rules.selection import validate
 
     lists = {
         key: tuple(part.strip() for text in given.pop(key) for part in text.split(",") if part.strip())
         for key in ("select", "ignore")
     }
     settled = configuration.merged(configuration.load(Path.cwd()), {**given, **lists})
-    for key, prefixes in (("select", settled.select), ("ignore", settled.ignore)):
-        validate(prefixes, known_ids(), key)
     if settled.vllm_version:
         catalogue.load(settled.vllm_version)  # UsageError for what is none
     return settled
@@ -93,7 +89,7 @@ def _linted(paths: tuple[str, ...], configuration: Configuration) -> Linted:
     from vllm_phases import rules, sources, suppression
     from vllm_phases.model import Release
 
-    selection = rules.Selection(configuration.select, configuration.ignore)
+    selection = configuration.selection()
     read = sources.read(paths, sys.stdin.buffer, configuration.excludes)
     release = Release(read.documents, configuration.vllm_version)
     context = rules.Context(release, configuration.kube_version or DEFAULT_KUBE_VERSION)

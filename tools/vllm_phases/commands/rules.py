@@ -16,7 +16,7 @@ _PATH: Any = click.Path(path_type=Path, dir_okay=False)
 @click.option("--check", type=_PATH, metavar="FILE", help="Fail if a file is not that documentation.")
 @click.pass_context
 def rules(context: click.Context, write: Path | None, check: Path | None) -> None:
-    """List every rule, or write docs/rules.md."""
+    """List the rules of the linter, or write docs/rules.md."""
     from vllm_phases.rules import all_rules
     from vllm_phases.rules.documentation import book
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Locate = Callable[[Problem, object], "tuple[str, Location | None]"]
     """The path and the place to show for a problem of a subject."""
 
-_EVERY_RULE = Selection()
+EVERY_RULE = Selection()
 _TRACEBACK = "VLLM_PHASES_TRACEBACK"
 
 
@@ -42,7 +42,7 @@ def known_ids() -> frozenset[str]:
 
 
 def run(
-    context: Context, selection: Selection = _EVERY_RULE, locate: Locate | None = None
+    context: Context, selection: Selection = EVERY_RULE, locate: Locate | None = None
 ) -> Iterator[Finding]:
     """What the selected rules find. A rule that fails is told as LINT004, and the others go on."""
     for rule in all_rules():
@@ -83,4 +83,4 @@ def _import_rules() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Context", "Problem", "Release", "Rule", "Selection", "all_rules", "known_ids", "run"]
+__all__ = ["EVERY_RULE", "Context", "Problem", "Release", "Rule", "Selection", "all_rules", "known_ids", "run"]
