@@ -166,6 +166,17 @@ class TestInputs:
         Path(".vllm-phases.yaml").write_text("exclude: [deploy/vendor]\n")
         assert lint(*asked).rule_ids == ["ARG001"]
 
+    def test_a_chart_in_a_folder_is_not_read(self, lint: Callable[..., Outcome]) -> None:
+        Path("deploy/chart/templates").mkdir(parents=True)
+        Path("deploy/chart/Chart.yaml").write_text("name: demo\n")
+        Path("deploy/chart/templates/pod.yaml").write_text("kind: {{ .Values.kind }}\n")
+        (found,) = json.loads(lint("deploy", "--format", "json").out)["findings"]
+        assert (found["severity"], found["message"]) == (
+            "note",
+            "is a Helm chart: its templates are not read",
+        )
+        assert found["remediation"] == "Render it: helm template deploy/chart | vllm-phases lint -."
+
     def test_a_file_that_is_nothing_of_ours(self, lint: Callable[..., Outcome]) -> None:
         outcome = lint("a.yaml", "--format", "json", a__yaml="replicas: 2\n")
         assert (outcome.code, outcome.rule_ids) == (3, ["LINT001"])

@@ -24,6 +24,7 @@ STDIN = "-"
 MAX_BYTES = 64 * 2**20
 _STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
+_CHART = "Chart.yaml"
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
@@ -72,6 +73,12 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
     """
     if name.endswith(_SHELL) or text.startswith("#!"):
         yield Document(name, "command", text, text)
+        return
+    if not named and os.path.basename(name) == _CHART:
+        fix = f"Render it: helm template {os.path.dirname(name)} | vllm-phases lint -."
+        yield _unreadable(
+            Location(name, 1, 1), "is a Helm chart: its templates are not read", Severity.NOTE, fix
+        )
         return
     found = list(_yaml(text, name))
     unreadable = all(isinstance(item, Finding) for item in found)
@@ -187,6 +194,8 @@ def _bytes(file: Path) -> bytes:
 def _walk(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        if _CHART in files and "templates" in folders:
+            folders.remove("templates")
         for name in sorted(files):
             if name.endswith((*_YAML, *_SHELL)) and not name.startswith("."):
                 yield Path(root, name)
