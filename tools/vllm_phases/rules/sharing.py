@@ -151,7 +151,9 @@ def share_given_twice(pod: Pod, context: Context) -> Iterator[Problem]:
     for _, request in _requests(pod):
         if {"gpumem", "gpumem-percentage"} <= request.shares.keys():
             node = request.shares["gpumem-percentage"]
-            message = "nvidia.com/gpumem-percentage stands beside nvidia.com/gpumem, of which only one may be set"
+            message = (
+                "nvidia.com/gpumem-percentage stands beside nvidia.com/gpumem, of which only one may be set"
+            )
             yield Problem(node, message, "Remove one of the two.")
 
 
@@ -375,7 +377,8 @@ def hami_annotation_unknown(pod: Pod, context: Context) -> Iterator[Problem]:
         - HAMi v2.10.0, pkg/device/nvidia/device.go and pkg/scheduler/policy
     """
     facts = context.facts("hami")
-    nodes = dict(pod.metadata.entries("annotations")) if pod.owner else {}
+    given = pod.metadata.entries("annotations") if pod.owner else ()
+    nodes = {name: node for name, node in given if "{{" not in node.text()}
     for name, known in ((_GPU_POLICY, "gpuPolicies"), (_NODE_POLICY, "nodePolicies")):
         names = facts[known]["names"]
         if name in nodes and {part.strip() for part in nodes[name].text().split(",")} - {*names}:
@@ -440,6 +443,4 @@ def slice_larger_than_card(pod: Pod, context: Context) -> Iterator[Problem]:
 
 def _is_weights(text: str) -> bool:
     pairs = dict(part.strip().partition("=")[::2] for part in text.split(","))
-    return pairs.keys() == {"slot", "core", "memory"} and all(
-        value.isdecimal() for value in pairs.values()
-    )
+    return pairs.keys() == {"slot", "core", "memory"} and all(value.isdecimal() for value in pairs.values())
