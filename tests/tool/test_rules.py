@@ -113,7 +113,7 @@ class TestRemovedFlag:
             (
                 "ARG002",
                 "vLLM 0.33.0 has no flag --task any more; 0.12.0 was the last release that had it",
-                "Remove --task, or run vLLM 0.12.0.",
+                "Write --runner and --convert, such as --runner=pooling --convert=embed for embeddings.",
             )
         ]
         assert told("--task=generate", version="0.12.0") == []

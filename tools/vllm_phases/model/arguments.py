@@ -31,7 +31,7 @@ class Argument:
     keys      of a dotted option, ("kv_role",)
     following every word up to the next option; values are those that the parser takes for this one
     attached  whether the value stands in the same word, after "="
-    negated   whether it is the --no- form
+    negated   whether it is the form that switches off: --no-x, or --disable-x of --enable-x
     """
 
     word: Word
@@ -178,8 +178,15 @@ def _argument(word: Word, following: tuple[Word, ...], release: EngineRelease | 
     if flag is None:
         name = name.partition(".")[0]
     values = (_attached(word, value),) if attached else tuple(_taken(following, flag, bool(keys)))
-    negated = spelling.startswith("--no-") and not name.startswith("no-")
+    opposite = name.startswith(("enable-", "disable-")) and spelling == f"--{_opposite(name)}"
+    negated = opposite or (spelling.startswith("--no-") and not name.startswith("no-"))
     return Argument(word, written, name, resolution, tuple(keys), values, following, bool(attached), negated)
+
+
+def _opposite(name: str) -> str:
+    """The other of a pair such as --enable-x and --disable-x."""
+    word, _, rest = name.partition("-")
+    return f"{'disable' if word == 'enable' else 'enable'}-{rest}"
 
 
 def _attached(word: Word, value: str) -> Word:

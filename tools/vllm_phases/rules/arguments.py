@@ -58,7 +58,9 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         if resolution.matches and resolution.flag is None:
             message = f"{_this(release)} takes {resolution.option} for any of {', '.join(resolution.matches)}"
             yield Problem(option, message, "Write the whole flag.")
-        elif resolution.flag is None and not _last_with(resolution.option, release):
+        elif (
+            resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
+        ):
             near = release.nearest(resolution.option)
             yield Problem(
                 option,
@@ -95,7 +97,8 @@ def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         name = resolution.option
         if not resolution.matches and (last := _last_with(name, release)):
             message = f"{_this(release)} has no flag {name} any more; {last} was the last release that had it"
-            yield Problem(option, message, f"Remove {name}, or run vLLM {last}.")
+            successor = context.facts("argument_successors").get(name.lstrip("-"), {}).get("use")
+            yield Problem(option, message, successor or f"Remove {name}, or run vLLM {last}.")
 
 
 @rule("ARG003", "bad-choice", Severity.ERROR, scope=Engine, versioned=True)
@@ -187,6 +190,11 @@ def abbreviated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
                 f"{_this(release)} completes {resolution.option} to {spelling}; a later release may refuse it"
             )
             yield Problem(option, message, f"Write {spelling}.")
+
+
+def _has_blank(option: Argument) -> bool:
+    """Whether flag and value are one word, which is told as ARG014."""
+    return " " in option.written
 
 
 def _resolved(engine: Engine) -> Iterator[tuple[Argument, Resolution, EngineRelease]]:

@@ -44,7 +44,85 @@ def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     for name, variable in engine.variables.items():
         if engine.release and name.startswith("VLLM_") and name not in engine.release.env:
-            yield Problem(variable, *_words(name, engine.release))
+            message, fix = _words(name, engine.release)
+            successor = context.facts("environment_successors").get(name, {}).get("use")
+            yield Problem(variable, message, successor or fix)
+
+
+@rule("ENV002", "unread-name", Severity.WARNING, scope=Engine)
+def unread_name(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A variable whose name nothing reads, close to one that is read.
+
+    Why:
+        The engine starts as if it were not there: a gated model is then refused with 401.
+
+    Bad:
+        ```yaml
+        env:
+          - {name: HUGGINGFACE_TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}
+        ```
+
+    Good:
+        ```yaml
+        env:
+          - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}
+        ```
+        ```yaml
+        env:
+          - {name: HUGGINGFACE_TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}
+          - {name: HF_TOKEN, value: $(HUGGINGFACE_TOKEN)}
+        ```
+
+    References:
+        - https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables
+    """
+    if not engine.container.complete or "HF_TOKEN" in engine.variables:
+        return
+    for name, fact in context.facts("environment_successors").items():
+        if fact.get("never") and name in engine.variables:
+            yield Problem(engine.variables[name], f"nothing reads {name}", fact["use"])
+
+
+@rule("ENV003", "vllm-port-variable", Severity.WARNING, scope=Engine)
+def vllm_port_variable(engine: Engine, context: Context) -> Iterator[Problem]:
+    """VLLM_PORT that is meant as the port of the API, or is no number.
+
+    Why:
+        VLLM_PORT is where the engine begins to look for ports of its own processes. The API listens at --port,
+        8000 by default; both the same can meet. A text that is no number ends the engine at start.
+
+    Bad:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --port=8000]
+        env: [{name: VLLM_PORT, value: "8000"}]
+        ```
+        ```yaml
+        env: [{name: VLLM_PORT, value: "tcp://10.0.0.7:8000"}]
+        ```
+
+    Good:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --port=8000]
+        env: [{name: VLLM_PORT, value: "29600"}]
+        ```
+
+    References:
+        - vllm/envs.py, get_vllm_port
+        - https://github.com/vllm-project/vllm/issues/15613
+    """
+    given = engine.variable("VLLM_PORT")
+    if given is None:
+        return
+    if not given.strip().isdecimal():
+        message = f"VLLM_PORT is {given!r}, but must be a number"
+        yield Problem(engine.variables["VLLM_PORT"], message, "Remove VLLM_PORT.", Severity.ERROR)
+    elif int(given) == engine.port:
+        message = (
+            f"VLLM_PORT is {given}, the port of the API; it is the first port of the engine's own processes"
+        )
+        yield Problem(
+            engine.variables["VLLM_PORT"], message, "Remove VLLM_PORT; --port sets the port of the API."
+        )
 
 
 def _words(name: str, release: EngineRelease) -> tuple[str, str]:
