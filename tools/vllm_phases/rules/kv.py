@@ -220,3 +220,17 @@ def mounted(engine: Engine, path: str, context: Context) -> Node | None:
         )
         return data.get(renamed.get(key, key))
     return None
+
+
+def present(transfer: KvTransfer, engine: Engine) -> bool:
+    """Whether the engine's release has a connector, as far as that is known."""
+    return engine.release is None or transfer.connector in engine.release.connectors
+
+
+def events_port(engine: Engine) -> int | None:
+    """The first port on which an engine publishes KV events; None where it binds none, or it is not known."""
+    config = engine.arguments.object("kv-events-config") or {}
+    if config.get("enable_kv_cache_events") is not True or config.get("publisher") == "null":
+        return None
+    match = re.fullmatch(r"tcp://\*:(\d+)", str(config.get("endpoint", "tcp://*:5557")))
+    return int(match[1]) if match else None
