@@ -55,6 +55,25 @@ def allowed(release: Release, pod: Pod, verb: str, group: str, resource: str) ->
     return any(grant.allows(verb, group, resource) for grant in grants(release, pod))
 
 
+def complete(release: Release, pod: Pod) -> bool:
+    """Whether the documents tell all that a pod may do, as far as anybody can say.
+
+    They do not where a binding refers to a role that is not here, or where neither the account nor a binding
+    of it is; the account "default" has what is bound to it here.
+    """
+    account = service_account(pod)
+    bindings = [
+        binding
+        for kind in ("RoleBinding", "ClusterRoleBinding")
+        for binding in release.of_kind(kind)
+        if _binds(binding, account, pod.namespace)
+    ]
+    if not bindings:
+        return account == "default" or release.find("ServiceAccount", account, pod.namespace) is not None
+    roles = [_role(release, binding) for binding in bindings]
+    return all(role is not None and not role.node.at("aggregationRule") for role in roles)
+
+
 def _binds(binding: Object, account: str, namespace: str) -> bool:
     group = f"system:serviceaccounts:{namespace}"
     for subject in binding.node.items("subjects"):
@@ -68,11 +87,15 @@ def _binds(binding: Object, account: str, namespace: str) -> bool:
 
 
 def _rules(release: Release, binding: Object) -> Iterator[Grant]:
-    reference = binding.node.at("roleRef")
-    role = release.find(reference.text("kind"), reference.text("name"), binding.namespace)
+    role = _role(release, binding)
     for rule in role.node.items("rules") if role else ():
         groups, resources, verbs = (
             frozenset(item.text() for item in rule.items(field))
             for field in ("apiGroups", "resources", "verbs")
         )
         yield Grant(groups, resources, verbs, binding.namespace, rule)
+
+
+def _role(release: Release, binding: Object) -> Object | None:
+    reference = binding.node.at("roleRef")
+    return release.find(reference.text("kind"), reference.text("name"), binding.namespace)
