@@ -44,8 +44,8 @@ def pods(document: Document) -> Iterator[Pod]:
 
 
 def _is_program(invocation: Invocation) -> bool:
-    """Whether a command may be a router; what else a script does is nobody's pod."""
-    return any("router" in word.text for word in invocation.words[:3])
+    """Whether a command may be a router or a proxy; what else a script does is nobody's pod."""
+    return any("router" in word.text or "proxy" in word.text for word in invocation.words[:3])
 
 
 def _docker(invocation: Invocation) -> tuple[list[Word], list[Word]] | None:

@@ -371,11 +371,15 @@ def tensor_parallel_ratio(release: Release, context: Context) -> Iterator[Proble
         given, other = (engine.number("tensor-parallel-size") for engine in (prefill, decode))
         if not given or not other or len(protocols) > 1 or not protocols & {"nixl", "mooncake"}:
             continue
-        where = decode.arguments.last("tensor-parallel-size") or prefill.arguments.last("tensor-parallel-size")
+        where = decode.arguments.last("tensor-parallel-size") or prefill.arguments.last(
+            "tensor-parallel-size"
+        )
         message = f"the tensor parallel size is {given} on prefill and {other} on decode"
         if max(given, other) % min(given, other):
             yield Problem(where or decode.node, message, "Set sizes of which one divides the other.")
-        elif given > other and "nixl" in protocols and kv.has(decode, "nixlPrefillTpLarger", context) is False:
+        elif (
+            given > other and "nixl" in protocols and kv.has(decode, "nixlPrefillTpLarger", context) is False
+        ):
             fix = "Give prefill no larger size than decode, or run 0.14 or newer."
             yield Problem(where or decode.node, message, fix)
 
@@ -699,4 +703,6 @@ def kv_ports_meet_on_node(release: Release, context: Context) -> Iterator[Proble
             for other, taken, where in _listeners(decode, context):
                 if name == other != "HTTP" and set(ports) & set(taken):
                     message = f"{name} has port {ports[0]} on prefill and decode, which may share a node"
-                    yield Problem(where, message, "Give them different ports, or keep them on different nodes.")
+                    yield Problem(
+                        where, message, "Give them different ports, or keep them on different nodes."
+                    )

@@ -108,7 +108,11 @@ def offloading_exceeds_shm(engine: Engine, context: Context) -> Iterator[Problem
         - vllm/v1/kv_offload, SharedOffloadRegion
     """
     offloaded = _offloaded(engine)
-    if offloaded is None or engine.pod.platform != "kubernetes" or engine.pod.spec.at("hostIPC").value is True:
+    if (
+        offloaded is None
+        or engine.pod.platform != "kubernetes"
+        or engine.pod.spec.at("hostIPC").value is True
+    ):
         return
     mounted = any(mount.path.rstrip("/") == _SHM for mount in engine.container.mounts)
     volume = kv.empty_dir(engine, _SHM) if mounted else None
@@ -164,7 +168,9 @@ def offloading_exceeds_memory(engine: Engine, context: Context) -> Iterator[Prob
         message = f"{taken / kv.GIB:g} GiB of KV are offloaded, of {limit / kv.GIB:g} GiB memory"
         yield Problem(where, message, "Offload less, or raise limits.memory above it.")
     elif kv.is_model(engine, "attentionMixed", context) and taken * _HYBRID_FACTOR >= limit:
-        message = f"{engine.model} is reported to take {_HYBRID_FACTOR} times the {taken / kv.GIB:g} GiB to offload"
+        message = (
+            f"{engine.model} is reported to take {_HYBRID_FACTOR} times the {taken / kv.GIB:g} GiB to offload"
+        )
         fix = "Offload about half of what fits, or raise limits.memory (vllm issue 53042)."
         yield Problem(where, message, fix, Severity.WARNING)
 
@@ -356,12 +362,21 @@ def _absent(engine: Engine, path: str, context: Context) -> str | None:
     """Why a file is surely not in the container; None where something may put it there."""
     container = engine.container
     above = [
-        mount for mount in container.mounts if path == mount.path or path.startswith(mount.path.rstrip("/") + "/")
+        mount
+        for mount in container.mounts
+        if path == mount.path or path.startswith(mount.path.rstrip("/") + "/")
     ]
     if not above:
         held = [item.text("target") or f"/{item.text()}" for item in container.node.items("configs")]
-        held += [f"/run/secrets/{item.text() or item.text('source')}" for item in container.node.items("secrets")]
-        if path in held or container.node.at("build") or container.node.at("extends") or container.node.at("develop"):
+        held += [
+            f"/run/secrets/{item.text() or item.text('source')}" for item in container.node.items("secrets")
+        ]
+        if (
+            path in held
+            or container.node.at("build")
+            or container.node.at("extends")
+            or container.node.at("develop")
+        ):
             return None
         return None if _writes(engine, path) else "nothing is mounted there"
     volume = engine.pod.volumes.get(above[-1].volume)
@@ -419,7 +434,9 @@ def hash_seed_unset(engine: Engine, context: Context) -> Iterator[Problem]:
     fix = f"Set {_SEED} to one number, such as 0, on every engine of the store."
     for transfer in kv.transfers(engine) if random else ():
         if kv.fact(transfer, context).get("shared") and seeded:
-            message = f"{transfer.connector} finds blocks by hash, and without {_SEED} each process has its own"
+            message = (
+                f"{transfer.connector} finds blocks by hash, and without {_SEED} each process has its own"
+            )
             yield Problem(seed or transfer.argument, message, fix)
         elif "LMCache" in transfer.connector and engine.variable("LMCACHE_REMOTE_URL"):
             message = f"LMCache shares blocks by hash, and without {_SEED} each process may have its own"
@@ -459,7 +476,12 @@ def hashes_differ(release: Release, context: Context) -> Iterator[Problem]:
     for engine in release.engines:
         for transfer in kv.transfers(engine):
             if kv.fact(transfer, context).get("shared") and engine.model:
-                key = (engine.pod.namespace, engine.model, transfer.connector, engine.variable("MOONCAKE_CONFIG_PATH"))
+                key = (
+                    engine.pod.namespace,
+                    engine.model,
+                    transfer.connector,
+                    engine.variable("MOONCAKE_CONFIG_PATH"),
+                )
                 sharing.setdefault(key, []).append(engine)
     for engines in sharing.values():
         for one, other in pairwise(engines):
