@@ -203,7 +203,7 @@ class TestUnknownEnvironment:
 
     def test_a_dropped_one_has_its_last_release(self) -> None:
         ((rule, message, remediation),) = self.variables("VLLM_ATTENTION_BACKEND")
-        assert (rule, remediation) == ("ENV001", "Remove VLLM_ATTENTION_BACKEND.")
+        assert (rule, remediation) == ("ENV001", "Give --attention-backend (from vLLM 0.13).")
         assert message.startswith("vLLM 0.33.0 does not read VLLM_ATTENTION_BACKEND any more; 0.1")
         assert message.endswith(" was the last release that did")
 
