@@ -14,7 +14,7 @@ from vllm_phases.rules.registry import Context, Problem, rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vllm_phases.model import Node, Pod
+    from vllm_phases.model import Argument, Node, Pod
 
 _OLD_GROUP = "inference.networking.x-k8s.io"
 _FLAT_SELECTOR_UNTIL = (0, 10, 0)
@@ -439,6 +439,12 @@ def ssrf_pool_unreadable(sidecar: Sidecar, context: Context) -> Iterator[Problem
         )
         fix = "Use sidecar v0.10.0 or newer, or leave SSRF protection off."
         yield Problem(option, f"{message}, so SSRF protection refuses every prefill address", fix)
+    yield from _unnamed_pool(sidecar, option, named)
+
+
+def _unnamed_pool(sidecar: Sidecar, option: Argument, named: str | None) -> Iterator[Problem]:
+    """SSRF protection without a pool, or with one that is looked for in another namespace."""
+    given = sidecar.arguments
     pool_given = "inference-pool" in given or "INFERENCE_POOL" in sidecar.container.variables
     if (
         not pool_given
