@@ -139,7 +139,7 @@ def _undialable(host: Variable, engine: Engine) -> str | None:
     if host.source == "field status.hostIP" and kv.address_of_its_own(engine.pod):
         return "the node's address, at which nobody listens in a pod with a network of its own"
     value = (host.value or "").strip()
-    if host.value is not None and (value in ("", "0.0.0.0", "::", "[::]")):  # noqa: S104
+    if host.value is not None and (value in ("", "0.0.0.0", "::", "[::]")):
         return f"{value!r}, which a peer takes for itself"
     if value in ("localhost", "::1") or value.startswith("127."):
         return f"{value!r}, which is each peer's own address"

@@ -433,7 +433,7 @@ def p2p_settings_differ(release: Release, context: Context) -> Iterator[Problem]
     """
     for prefill, decode in relations.pairs(release):
         both = list(chain(_p2p(prefill, context), _p2p(decode, context)))
-        if len(both) < 2:  # noqa: PLR2004
+        if len(both) < 2:
             continue
         sizes = [engine.number("tensor-parallel-size") for engine in (prefill, decode)]
         if None not in sizes and sizes[0] != sizes[1]:

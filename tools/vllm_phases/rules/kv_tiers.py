@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vllm_phases.model import Node, Variable
     from vllm_phases.rules.registry import Placed
 
-_SHM = "/dev/shm"  # noqa: S108  # the path inside the container
+_SHM = "/dev/shm"  # the path inside the container
 _SHM_DEFAULT = 64 * 2**20
 _HYBRID_FACTOR = 1.92
 _SEED = "PYTHONHASHSEED"
@@ -498,8 +498,8 @@ def _hashing(one: Engine, other: Engine) -> Iterator[tuple[str, Any, Any, Variab
     flag = "prefix-caching-hash-algo"
     algorithms = one.text(flag), other.text(flag)
     if None not in algorithms and algorithms[0] != algorithms[1]:
-        yield f"--{flag}", *algorithms, other.node
+        yield f"--{flag}", algorithms[0], algorithms[1], other.node
     stores = [engine.kv.find("MooncakeStoreConnector") if engine.kv else None for engine in (one, other)]
     prefixes = [kv.option(store, "cache_prefix", "") if store else None for store in stores]
     if None not in prefixes and prefixes[0] != prefixes[1]:
-        yield "cache_prefix", *map(repr, prefixes), other.node
+        yield "cache_prefix", repr(prefixes[0]), repr(prefixes[1]), other.node
