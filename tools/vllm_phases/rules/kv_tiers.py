@@ -429,16 +429,15 @@ def hash_seed_unset(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     seed = engine.variables.get(_SEED)
     random = engine.variable(_SEED) in ("", "random") or kv.unset(engine, _SEED)
-    algorithm = engine.arguments.text("prefix-caching-hash-algo") or ""
-    seeded = kv.has(engine, "prefixHashSeedFixed", context) is False or algorithm.startswith("xxhash")
+    fixed = kv.has(engine, "prefixHashSeedFixed", context)
+    xxhash = (engine.arguments.text("prefix-caching-hash-algo") or "").startswith("xxhash")
     fix = f"Set {_SEED} to one number, such as 0, on every engine of the store."
     for transfer in kv.transfers(engine) if random else ():
-        if kv.fact(transfer, context).get("shared") and seeded:
-            message = (
-                f"{transfer.connector} finds blocks by hash, and without {_SEED} each process has its own"
-            )
+        name = transfer.connector
+        if kv.fact(transfer, context).get("shared") and (fixed is False or xxhash):
+            message = f"{name} finds blocks by hash, and without {_SEED} each process has its own"
             yield Problem(seed or transfer.argument, message, fix)
-        elif "LMCache" in transfer.connector and engine.variable("LMCACHE_REMOTE_URL"):
+        elif name == "LMCacheConnectorV1" and engine.variable("LMCACHE_REMOTE_URL") and not fixed:
             message = f"LMCache shares blocks by hash, and without {_SEED} each process may have its own"
             yield Problem(seed or transfer.argument, message, fix, Severity.WARNING)
 
