@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ class Arguments:
 
     def all(self, name: str) -> tuple[Argument, ...]:
         """Every option of a flag."""
-        return tuple(option for option in self.options if option.name == name)
+        return self._by_name.get(name, ())
 
     def last(self, name: str) -> Argument | None:
         """The option that counts: the last without keys, or else the last."""
@@ -77,7 +78,14 @@ class Arguments:
         return next(reversed(whole or found), None)
 
     def __contains__(self, name: str) -> bool:
-        return any(option.name == name for option in self.options)
+        return name in self._by_name
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, tuple[Argument, ...]]:
+        found: dict[str, tuple[Argument, ...]] = {}
+        for option in self.options:
+            found[option.name] = (*found.get(option.name, ()), option)
+        return found
 
     def text(self, name: str) -> str | None:
         """The value of a flag; None where it is not given or not known."""

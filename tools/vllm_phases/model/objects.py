@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,12 @@ class Object:
         """Kind and name, such as "Deployment/demo"."""
         return f"{self.kind}/{self.name}"
 
-    @property
+    @functools.cached_property
     def labels(self) -> dict[str, str]:
         """metadata.labels."""
         return self.node.mapping("metadata", "labels")
 
-    @property
+    @functools.cached_property
     def annotations(self) -> dict[str, str]:
         """metadata.annotations."""
         return self.node.mapping("metadata", "annotations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,12 +57,12 @@ class Pod:
         """The owner's namespace, "" where it names none."""
         return self.owner.namespace if self.owner else ""
 
-    @property
+    @functools.cached_property
     def labels(self) -> dict[str, str]:
         """Labels of the pods."""
         return self.metadata.mapping("labels") if self.platform == "kubernetes" else {}
 
-    @property
+    @functools.cached_property
     def annotations(self) -> dict[str, str]:
         """Annotations of the pods."""
         return self.metadata.mapping("annotations") if self.platform == "kubernetes" else {}

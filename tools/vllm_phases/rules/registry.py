@@ -132,9 +132,9 @@ class Rule:
         release = subject.release if isinstance(subject, Engine) else None
         if release is None:
             return False
-        here = sort_key(release.version)
-        after = self.since is None or here >= sort_key(self.since)
-        return after and (self.until is None or here < sort_key(self.until))
+        here = _order(release.version)
+        after = self.since is None or here >= _order(self.since)
+        return after and (self.until is None or here < _order(self.until))
 
     @property
     def topic(self) -> str:
@@ -168,6 +168,7 @@ class Rule:
         return inspect.getdoc(self.check) or ""
 
 
+_order = functools.lru_cache(maxsize=None)(sort_key)
 _RULES: dict[str, Rule] = {}
 
 

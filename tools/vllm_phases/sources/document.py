@@ -100,15 +100,7 @@ class Node:
 
     def at(self, *steps: str | int) -> Node:
         """The node below, by keys and list indices."""
-        value = self.value
-        for step in steps:
-            if isinstance(value, dict):
-                value = value.get(step)
-            elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
-                value = value[step]
-            else:
-                value = None
-        return Node(self.document, (*self.path, *steps), value)
+        return Node(self.document, (*self.path, *steps), _below(self.value, steps))
 
     def entries(self, *steps: str | int) -> Iterator[tuple[str, Node]]:
         """Key and node of each entry of the mapping below; none where there is no mapping."""
@@ -126,7 +118,7 @@ class Node:
 
     def text(self, *steps: str | int) -> str:
         """The scalar below as text, "" where there is none; true is "true", as in JSON."""
-        return scalar_text(self.at(*steps).value)
+        return scalar_text(_below(self.value, steps))
 
     def number(self, *steps: str | int) -> int | None:
         """The whole number below, also where it stands in quotes; None where there is none."""
@@ -137,7 +129,21 @@ class Node:
 
     def mapping(self, *steps: str | int) -> dict[str, str]:
         """The mapping below with its scalars as text, such as labels."""
-        return {key: node.text() for key, node in self.entries(*steps)}
+        below = _below(self.value, steps)
+        entries = below.items() if isinstance(below, dict) else ()
+        return {str(key): scalar_text(value) for key, value in entries}
+
+
+def _below(value: Any, steps: tuple[str | int, ...]) -> Any:
+    """What stands below a value, without the node that would know its place."""
+    for step in steps:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
 
 
 def scalar_text(value: Any) -> str:
