@@ -161,6 +161,11 @@ def is_engine_image(image: Image) -> bool:
     return facts is not None and not set(facts["except"]) & set(image.path.split("/"))
 
 
+def is_official_image(image: Image) -> bool:
+    """Whether an image is vLLM's own, also by way of a mirror, so that its contents are known."""
+    return is_engine_image(image) and image.path.split("/")[-2:-1] == ["vllm"]
+
+
 def _servers(container: Container) -> Iterator[tuple[Invocation, int]]:
     values = {name: variable.value for name, variable in container.variables.items()}
     for invocation in invocations(container.words, values):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
-from vllm_phases.model import Engine, Image
-from vllm_phases.model.engine import is_engine_image
+from vllm_phases.model import Engine
+from vllm_phases.model.engine import is_official_image
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -275,7 +275,11 @@ def entrypoint_twice(engine: Engine, context: Context) -> Iterator[Problem]:
     References:
         - docker/Dockerfile of vLLM, ENTRYPOINT
     """
-    if engine.start is not None and not engine.container.has_command and _is_official(engine.container.image):
+    if (
+        engine.start is not None
+        and not engine.container.has_command
+        and is_official_image(engine.container.image)
+    ):
         first = engine.container.words[0] if engine.container.words else engine.start
         message = f"args begin with {first.text!r}, but the image starts the server itself"
         yield Problem(first, message, "Write these words as command, or leave the program out of args.")
@@ -325,13 +329,9 @@ def _server(engine: Engine) -> Server:
     """What reads the words of an engine: `vllm serve`, or the api_server module."""
     if engine.start is not None:
         return "serve" if engine.start.text == "serve" else "module"
-    if engine.release is None or not _is_official(engine.container.image):
+    if engine.release is None or not is_official_image(engine.container.image):
         return "unknown"
     return "serve" if _from(engine, "0.11.1") else "module"
-
-
-def _is_official(image: Image) -> bool:
-    return is_engine_image(image) and image.path.split("/")[-2:-1] == ["vllm"]
 
 
 def _from(engine: Engine, version: str) -> bool:
