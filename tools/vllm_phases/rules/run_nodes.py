@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SELF = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
+# Ways to balance load outside the engine, in which dense models have nothing to tell each other.
+_BALANCED = ("data-parallel-rank", "data-parallel-external-lb", "data-parallel-hybrid-lb")
 _GROUP = ("spec", "leaderWorkerTemplate")
 
 
@@ -212,15 +214,21 @@ def data_parallel_address(engine: Engine, context: Context) -> Iterator[Problem]
         here += one.arguments.number("data-parallel-size-local") or 0
     where = engine.arguments.last("data-parallel-size-local")
     given = engine.arguments.last("data-parallel-address")
-    closed = not engine.arguments.open and not joined(engine) and engine.pod.platform == "kubernetes"
-    if not closed or where is None or where.value is None or total is None or here >= total:
+    if not _closed(engine) or where is None or where.value is None or total is None or here >= total:
         return
     if given is None or given.value in _SELF:
         what = f"is {given.value}" if given else "is not set"
         message = f"{total - here} of {total} data parallel ranks are in other pods, "
         message += f"but --data-parallel-address {what}"
         fix = "Set it to the first pod: $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet."
-        yield Problem(given or where, message, fix)
+        weight = Severity.WARNING if any(flag in engine.arguments for flag in _BALANCED) else None
+        yield Problem(given or where, message, fix, weight)
+
+
+def _closed(engine: Engine) -> bool:
+    """Whether the options alone say where ranks of other pods are."""
+    elsewhere = engine.arguments.open or joined(engine) or "VLLM_DP_MASTER_IP" in engine.variables
+    return not elsewhere and "nnodes" not in engine.arguments and engine.pod.platform == "kubernetes"
 
 
 def _spans(engine: Engine) -> bool:

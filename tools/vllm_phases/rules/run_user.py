@@ -56,10 +56,8 @@ def uid_without_name(engine: Engine, context: Context) -> Iterator[Problem]:
     if user is None or not engine.container.complete or any(name in engine.variables for name in names):
         return
     uid, node = user
-    home = "" if "HOME" in engine.variables else " nor HOME"
-    message = (
-        f"user {uid} has no name in the image, and USER{home} is not set: torch fails while it is imported"
-    )
+    unset = "USER is not" if "HOME" in engine.variables else "neither USER nor HOME is"
+    message = f"user {uid} has no name in the image, and {unset} set: torch fails while it is imported"
     yield Problem(node, message, "Set runAsUser: 2000 and runAsGroup: 0, or the variables USER and HOME.")
 
 
@@ -297,7 +295,7 @@ def _places(context: Context) -> dict[str, str]:
 def _moved(engine: Engine, name: str, path: str) -> str | None:
     """Where a variable, or XDG_CACHE_HOME, puts a cache; None where nothing moves it."""
     if name == _HUB and (engine.model or "").startswith(_LOCAL):
-        return engine.variable(name) or "/tmp"  # noqa: S108  # a local model needs no hub
+        return engine.variable(name) or "/tmp"  # a local model needs no hub
     if name in engine.variables:
         return engine.variable(name) or None
     cache = engine.variable("XDG_CACHE_HOME")
