@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Pool, Route, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports
+from vllm_phases.rules.labels import added_by_controllers
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
     References:
         - https://github.com/llm-d-incubation/llm-d-modelservice/pull/83
     """
-    if not pool.selector or _pods(context.release, pool) or _hidden(pool, context):
+    if not pool.selector or _pods(context.release, pool) or added_by_controllers(pool.selector, context):
         return
     free = (
         engine
@@ -213,12 +213,6 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
         message = f"no pod has {wanted}, and {_owner(first.pod)} belongs to no pool"
         fix = "Give the pod template of every engine of the pool the labels of the selector."
         yield Problem(pool.node.at("spec", "selector"), message, fix)
-
-
-def _hidden(pool: Pool, context: Context) -> bool:
-    """Whether a selector names labels that only controllers put on pods."""
-    patterns = context.facts("llmd")["hidden_labels"]["patterns"]
-    return any(re.fullmatch(pattern, key) for pattern in patterns for key in pool.selector)
 
 
 @rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)
