@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Engine
+from vllm_phases.model import Engine, relations
 from vllm_phases.rules import kv
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -599,7 +599,8 @@ def kv_role_against_label(engine: Engine, context: Context) -> Iterator[Problem]
     """
     said = next((engine.pod.labels[label] for label in _ROLE_LABELS if label in engine.pod.labels), "")
     wrong = {"prefill": "kv_consumer", "decode": "kv_producer"}.get(said)
-    if engine.kv and wrong and engine.kv.role == wrong:
+    pooled = said == "decode" and relations.pools_of(context.release, engine.pod)  # which LLMD023 tells
+    if engine.kv and wrong and engine.kv.role == wrong and not pooled:
         message = f"the pod is labelled {said}, but its kv_role is {wrong}"
         right = "kv_producer" if said == "prefill" else "kv_consumer"
         yield Problem(engine.kv.argument, message, f"Set kv_role to {right}.")

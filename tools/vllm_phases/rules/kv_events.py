@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
-from vllm_phases.rules import kv
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -16,37 +14,6 @@ if TYPE_CHECKING:
 
 _FLAG = "kv-events-config"
 _SELF = re.compile(r"tcp://0\.0\.0\.0:\d+")
-
-
-@rule("KV080", "unknown-events-field", Severity.ERROR, scope=Engine)
-def unknown_events_field(engine: Engine, context: Context) -> Iterator[Problem]:
-    """A field of --kv-events-config that vLLM does not have.
-
-    Why:
-        The configuration refuses what it does not know, while the arguments are read.
-
-    Bad:
-        ```yaml
-        args: [Qwen/Qwen3-8B, '--kv-events-config={"enable_kv_cache_event":true}']
-        ```
-
-    Good:
-        ```yaml
-        args: [Qwen/Qwen3-8B, '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557"}']
-        ```
-
-    References:
-        - vllm/config/kv_events.py
-    """
-    fields = kv.listed("eventFields", context)
-    newer = engine.release is None or engine.release.newer_than_catalogue
-    flag = engine.arguments.last(_FLAG)
-    for name in engine.arguments.object(_FLAG) or {} if flag else ():
-        if flag and name not in fields and kv.known(name):
-            near = get_close_matches(name, fields, 1)
-            fix = f"Write {near[0]}." if near else f"Remove {name}; the fields are {', '.join(fields)}."
-            severity = Severity.WARNING if newer else None
-            yield Problem(flag, f"--kv-events-config has no field {name}", fix, severity)
 
 
 @rule("KV081", "events-off", Severity.WARNING, scope=Engine)

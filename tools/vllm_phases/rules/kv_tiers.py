@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ _SHM_DEFAULT = 64 * 2**20
 _HYBRID_FACTOR = 1.92
 _SEED = "PYTHONHASHSEED"
 _FILES = ("LMCACHE_CONFIG_FILE", "MOONCAKE_CONFIG_PATH")
-_OFFICIAL = re.compile(r"(docker\.io/)?vllm/vllm-openai[\w-]*")
 _GB = 10**9
 
 
@@ -292,20 +290,13 @@ def lmcache_exceeds_memory(engine: Engine, context: Context) -> Iterator[Problem
 
 @rule("KV075", "kv-configuration-file-missing", Severity.ERROR, scope=Engine)
 def kv_configuration_file_missing(engine: Engine, context: Context) -> Iterator[Problem]:
-    """A configuration file of LMCache or Mooncake that nothing puts into the container.
+    """A configuration file of LMCache or Mooncake that the ConfigMap mounted there does not have.
 
     Why:
-        vLLM's images hold no such file, so it must come from a volume: LMCache otherwise runs with its defaults or
-        fails, and the Mooncake store does not start.
+        Each key of a ConfigMap is a file of that name. LMCache does not find another one and the Mooncake store
+        does not start. (PKG012 is about paths at which nothing is mounted.)
 
     Bad:
-        ```compose
-        services:
-          engine:
-            image: vllm/vllm-openai:v0.30.0
-            command: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}']
-            environment: [LMCACHE_CONFIG_FILE=/etc/lmcache.yaml]
-        ```
         ```yaml
         containers:
           - name: vllm
@@ -322,14 +313,6 @@ def kv_configuration_file_missing(engine: Engine, context: Context) -> Iterator[
         ```
 
     Good:
-        ```compose
-        services:
-          engine:
-            image: vllm/vllm-openai:v0.30.0
-            command: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}']
-            environment: [LMCACHE_CONFIG_FILE=/etc/lmcache.yaml]
-            volumes: ['./lmcache.yaml:/etc/lmcache.yaml:ro']
-        ```
         ```yaml
         containers:
           - name: vllm
@@ -337,59 +320,36 @@ def kv_configuration_file_missing(engine: Engine, context: Context) -> Iterator[
             args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}']
             env: [{name: LMCACHE_CONFIG_FILE, value: /etc/lmcache/config.yaml}]
             volumeMounts: [{name: config, mountPath: /etc/lmcache}]
-        volumes: [{name: config, configMap: {name: lmcache}}]
+        volumes: [{name: config, configMap: {name: lmcache, items: [{key: lmcache.yaml, path: config.yaml}]}}]
         ---
         kind: ConfigMap
         apiVersion: v1
         metadata: {name: lmcache}
-        data: {config.yaml: 'chunk_size: 256'}
+        data: {lmcache.yaml: 'chunk_size: 256'}
         ```
 
     References:
-        - https://github.com/LMCache/LMCache/issues/906
+        - https://kubernetes.io/docs/concepts/storage/volumes/#configmap
     """
     for name in _FILES:
         path = (engine.variable(name) or "").strip("\"'")
-        if not path.startswith("/") or not kv.known(path) or engine.pod.platform == "shell":
-            continue
-        if why := _absent(engine, path, context):
-            severity = None if _OFFICIAL.fullmatch(engine.container.image.path) else Severity.WARNING
-            fix = f"Mount the file at {path}, or set {name} to where it is."
-            yield Problem(engine.variables[name], f"{name} is {path}, but {why}", fix, severity)
+        holder = _config_map(engine, path) if path.startswith("/") and kv.known(path) else ""
+        data = context.release.config_data(engine.pod.namespace)(holder) if holder else None
+        if data is not None and kv.mounted(engine, path, context) is None:
+            message = f"{name} is {path}, but the ConfigMap {holder} has no such file"
+            fix = f"Name a file that it has: {', '.join(sorted(data)) or 'there is none yet'}."
+            yield Problem(engine.variables[name], message, fix)
 
 
-def _absent(engine: Engine, path: str, context: Context) -> str | None:
-    """Why a file is surely not in the container; None where something may put it there."""
-    container = engine.container
+def _config_map(engine: Engine, path: str) -> str:
+    """The ConfigMap that is mounted where a path leads; "" where another volume is too, or none."""
     above = [
         mount
-        for mount in container.mounts
+        for mount in engine.container.mounts
         if path == mount.path or path.startswith(mount.path.rstrip("/") + "/")
     ]
-    if not above:
-        held = [item.text("target") or f"/{item.text()}" for item in container.node.items("configs")]
-        held += [
-            f"/run/secrets/{item.text() or item.text('source')}" for item in container.node.items("secrets")
-        ]
-        if (
-            path in held
-            or container.node.at("build")
-            or container.node.at("extends")
-            or container.node.at("develop")
-        ):
-            return None
-        return None if _writes(engine, path) else "nothing is mounted there"
-    volume = engine.pod.volumes.get(above[-1].volume)
-    name = volume.text("configMap", "name") if volume is not None and len(above) == 1 else ""
-    data = context.release.config_data(engine.pod.namespace)(name) if name else None
-    if data is None or kv.mounted(engine, path, context) is not None:
-        return None
-    return f"the ConfigMap {name} has no such file"
-
-
-def _writes(engine: Engine, path: str) -> bool:
-    """Whether the container's own script speaks of the file, so that it may make it."""
-    return any(path in word.text for word in engine.container.words)
+    volume = engine.pod.volumes.get(above[0].volume) if len(above) == 1 else None
+    return volume.text("configMap", "name") if volume is not None else ""
 
 
 @rule("KV076", "hash-seed-unset", Severity.ERROR, scope=Engine)
