@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from vllm_phases.rules.registry import Context
 
 GIB = 2**30
+_PLAIN_KINDS = frozenset(
+    ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "LeaderWorkerSet")
+)
 _HOLE = re.compile(r"\$|\{\{")
 
 
@@ -70,7 +73,12 @@ def within(engine: Engine, since: str | None, until: str | None = None) -> bool 
 
 def unset(engine: Engine, name: str) -> bool:
     """Whether a variable is surely not there."""
-    return engine.container.complete and name not in engine.variables
+    return engine.container.complete and name not in engine.variables and as_written(engine.pod)
+
+
+def as_written(pod: Pod) -> bool:
+    """Whether the pod runs as its template says: operators add to what custom resources hold."""
+    return pod.owner is None or pod.owner.kind in _PLAIN_KINDS
 
 
 def listed(name: str, context: Context) -> Any:
@@ -161,6 +169,18 @@ def names(first: Engine, other: Engine) -> tuple[str, str]:
     if first.pod.name and other.pod.name and first.pod.name != other.pod.name:
         return first.pod.name, other.pod.name
     return first.role or "one", other.role or "the other"
+
+
+def local_ranks(engine: Engine) -> tuple[int, int] | None:
+    """The first data parallel rank of an engine's pod and how many it has; None where they are not known."""
+    flags = ("data-parallel-rank", "data-parallel-start-rank")
+    given = [engine.arguments.number(flag) for flag in flags if flag in engine.arguments]
+    local = "data-parallel-size-local"
+    count = engine.number(local if local in engine.arguments else "data-parallel-size")
+    if None in given or count is None:
+        return None
+    first = next((number for number in given if number is not None), 0)
+    return first, 1 if "data-parallel-rank" in engine.arguments else count
 
 
 def side_channel_port(engine: Engine, context: Context) -> int | None:

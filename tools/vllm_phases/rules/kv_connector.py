@@ -64,8 +64,15 @@ def unknown_connector(engine: Engine, context: Context) -> Iterator[Problem]:
         if release is None or transfer.config.get("kv_connector_module_path"):
             continue
         if transfer.connector not in release.connectors:
-            severity = Severity.WARNING if release.newer_than_catalogue else None
+            severity = None if _is_sure(transfer, engine, release, context) else Severity.WARNING
             yield Problem(transfer.argument, *_connector_words(transfer, release, context), severity)
+
+
+def _is_sure(transfer: KvTransfer, engine: Engine, release: EngineRelease, context: Context) -> bool:
+    """Whether no plugin and no newer release brings the connector."""
+    in_tree = transfer.connector in context.facts("kv_connectors")
+    official = engine.container.image.name in context.facts("engine_images")
+    return (in_tree or official) and not release.newer_than_catalogue
 
 
 def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Context) -> tuple[str, str]:

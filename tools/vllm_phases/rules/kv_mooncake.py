@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _STORE = "MooncakeStoreConnector"
 _CONFIG = "MOONCAKE_CONFIG_PATH"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(GB|MB|KB|B)?", re.IGNORECASE)
-_UNITS = {"GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1, "": 1}
+_UNITS = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1, "": 1}  # at least: Mooncake counts by 1024
 _WHEEL = re.compile(r"mooncake-transfer-engine(?P<cuda13>-cuda13)?(?![\w-])")
 _CUDA12_TAG = re.compile(r"cu12\d")
 

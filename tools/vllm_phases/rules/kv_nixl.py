@@ -75,7 +75,10 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
 
 
 def _on_gpu(engine: Engine) -> bool:
-    return engine.container.image.name not in ("vllm-openai-cpu", "vllm-openai-xpu")
+    """Whether the engine surely runs on a GPU of NVIDIA or AMD."""
+    image = engine.container.image.name
+    asked = engine.gpu.kind not in ("none", "unknown") and image != "vllm-openai-xpu"
+    return image in ("vllm-openai", "vllm-openai-rocm") or asked
 
 
 @rule("KV040", "side-channel-host", Severity.ERROR, scope=Engine)
@@ -433,14 +436,14 @@ def side_channel_port_declared(engine: Engine, context: Context) -> Iterator[Pro
     References:
         - https://github.com/vllm-project/vllm/pull/25056
     """
-    first = kv.side_channel_port(engine, context)
-    ranks = engine.number("data-parallel-size")
-    if kv.over(engine, "nixl", context) is None or first is None or ranks is None:
+    base, ranks = kv.side_channel_port(engine, context), kv.local_ranks(engine)
+    if kv.over(engine, "nixl", context) is None or base is None or ranks is None:
         return
+    first, count = base + ranks[0], ranks[1]
     for port in engine.container.ports:
-        if _PORT_NAME.search(port.name) and port.number and not first <= port.number < first + ranks:
+        if _PORT_NAME.search(port.name) and port.number and not first <= port.number < first + count:
             message = f"the port {port.name} is {port.number}, but NIXL's side channel listens on {first}"
-            yield Problem(port, message, f"Declare {first}, or set {_PORT} to {port.number}.")
+            yield Problem(port, message, f"Declare {first}, or set {_PORT} to match.")
 
 
 @rule("KV049", "nixl-known-fault", Severity.WARNING, scope=Engine, versioned=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ _DRAFTING = ("eagle", "mtp")
 _SAME = {"fp8_e4m3": "fp8", "half": "float16", "float": "float32"}
 _OPTIONS = {"backends": ["UCX"], "mooncake_protocol": "rdma", "enable_cross_layers_blocks": False}
 _P2P_PORT = 14579
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _GROUP = 32  # engines of one script that are compared with each other
 
 
@@ -77,21 +79,27 @@ def connector_on_one_side(release: Release, context: Context) -> Iterator[Proble
     told: set[int] = set()
     for pair in relations.pairs(release):
         for engine, other in (pair, pair[::-1]):
-            if engine.kv is None and not engine.arguments.open and id(engine) not in told:
+            lacks = engine.kv is None and "kv-offloading-backend" not in engine.arguments
+            if lacks and not engine.arguments.open and id(engine) not in told:
                 told.add(id(engine))
                 here, there = kv.names(engine, other)
                 message = f"{here} has no KV connector, so no KV goes between it and {there}"
                 fix = f"Give --kv-transfer-config to both, with kv_role {_role(engine)} here."
-                yield Problem(engine.start or engine.node, message, fix, _weight(release, other))
+                yield Problem(engine.start or engine.node, message, fix, _weight(release, engine, other))
 
 
 def _role(engine: Engine) -> str:
     return "kv_producer" if engine.role == "prefill" else "kv_consumer"
 
 
-def _weight(release: Release, other: Engine) -> Severity | None:
-    """Sure when the other one has a connector, or something is there that hands requests from one to the other."""
-    disaggregates = release.sidecars or any("prefill" in router.arguments for router in release.routers)
+def _weight(release: Release, engine: Engine, other: Engine) -> Severity | None:
+    """Sure when the other one has a connector, or something hands requests from one to the other."""
+    if not kv.as_written(engine.pod):
+        return Severity.WARNING
+    disaggregates = any(relations.sidecar_of(release, each) for each in (engine, other)) or any(
+        "prefill" in router.arguments and engine in relations.routed(release, router)
+        for router in release.routers
+    )
     return None if other.kv or disaggregates else Severity.WARNING
 
 
@@ -123,23 +131,30 @@ def connectors_differ(release: Release, context: Context) -> Iterator[Problem]:
         - docs/features/nixl_connector_usage.md
     """
     for prefill, decode in relations.pairs(release):
-        sides = [_ways(engine, context) for engine in (prefill, decode)]
-        if sides[0] and sides[1] and not sides[0].keys() & sides[1].keys():
-            given, wanted = (next(iter(side.values())) for side in sides)
+        ways, others = _ways(prefill, context), _ways(decode, context)
+        if ways is None or others is None or ways.keys() & others.keys() or not (ways or others):
+            continue
+        given, wanted = (_shown(engine, side) for engine, side in ((prefill, ways), (decode, others)))
+        if given and wanted:
             message = f"prefill has {given.connector} and decode has {wanted.connector}, which cannot talk"
             yield Problem(wanted.argument, message, "Set the same kv_connector on both.")
 
 
-def _ways(engine: Engine, context: Context) -> dict[tuple[str, str], KvTransfer]:
-    """The connectors of an engine by protocol and mode; none where one of them is not known."""
+def _ways(engine: Engine, context: Context) -> dict[tuple[str, str], KvTransfer] | None:
+    """The connectors that hand KV over, by protocol and mode; None where not every connector is known."""
     found = {}
     for transfer in kv.transfers(engine):
         fact = kv.fact(transfer, context)
         if not fact:
-            return {}
+            return None
         if fact.get("protocol"):
             found[fact["protocol"], fact.get("mode", "")] = transfer
     return found
+
+
+def _shown(engine: Engine, ways: dict[tuple[str, str], KvTransfer]) -> KvTransfer | None:
+    """The connector to name in a message: one that hands KV over, or else the engine's own."""
+    return next(iter(ways.values()), next(kv.transfers(engine), None))
 
 
 @rule("KV022", "engine-versions-differ", Severity.ERROR, scope=Release)
@@ -178,11 +193,17 @@ def engine_versions_differ(release: Release, context: Context) -> Iterator[Probl
     for prefill, decode in relations.pairs(release):
         if not prefill.version or not decode.version or not (prefill.kv and decode.kv):
             continue
-        given, other = prefill.version.text.lstrip("v"), decode.version.text.lstrip("v")
+        given, other = (_numbers(engine.version.text) for engine in (prefill, decode) if engine.version)
         if given != other:
             message = f"prefill runs vLLM {given} and decode runs {other}"
             severity = None if _compared(prefill, decode, context) else Severity.WARNING
             yield Problem(decode.version.node, message, "Run the same image on both.", severity)
+
+
+def _numbers(version: str) -> str:
+    """A version without what stands around its numbers."""
+    match = _VERSION.search(version)
+    return f"{match[0]}.0" if match and match[0].count(".") == 1 else match[0] if match else version
 
 
 def _compared(prefill: Engine, decode: Engine, context: Context) -> bool:
@@ -458,7 +479,7 @@ def connector_options_differ(release: Release, context: Context) -> Iterator[Pro
 
 def _facing(prefill: Engine, decode: Engine, context: Context) -> Iterator[tuple[KvTransfer, KvTransfer]]:
     """The two connectors by which KV goes from prefill to decode."""
-    ways, others = _ways(prefill, context), _ways(decode, context)
+    ways, others = _ways(prefill, context) or {}, _ways(decode, context) or {}
     for way in ways.keys() & others.keys():
         yield ways[way], others[way]
 
@@ -608,12 +629,12 @@ def _neighbours(release: Release) -> Iterator[list[Engine]]:
 
 def _listeners(engine: Engine, context: Context) -> Iterator[tuple[str, range, Argument | Engine]]:
     """What an engine listens on: its name, its ports, and where they are set."""
-    ranks, cards = engine.number("data-parallel-size"), engine.gpus_needed
+    ranks, cards = kv.local_ranks(engine), engine.gpus_needed
     if engine.port is not None:
         yield "HTTP", range(engine.port, engine.port + 1), engine.arguments.last("port") or engine
     nixl, side = kv.over(engine, "nixl", context), kv.side_channel_port(engine, context)
     if nixl and side and ranks:
-        yield "NIXL's side channel", range(side, side + ranks), nixl.argument
+        yield "NIXL's side channel", _from(side, ranks), nixl.argument
     mooncake, bootstrap = kv.over(engine, "mooncake", context), kv.bootstrap_port(engine)
     if mooncake and bootstrap and mooncake.role == "kv_producer":
         yield "Mooncake's bootstrap server", range(bootstrap, bootstrap + 1), mooncake.argument
@@ -624,7 +645,13 @@ def _listeners(engine: Engine, context: Context) -> Iterator[tuple[str, range, A
     events = kv.events_port(engine)
     flag = engine.arguments.last("kv-events-config")
     if events and ranks and flag:
-        yield "the KV events", range(events, events + ranks), flag
+        yield "the KV events", _from(events, ranks), flag
+
+
+def _from(port: int, ranks: tuple[int, int]) -> range:
+    """The ports of data parallel ranks, each at its own distance from the first."""
+    first, count = ranks
+    return range(port + first, port + first + count)
 
 
 @rule("KV032", "kv-ports-meet-on-node", Severity.WARNING, scope=Release)
