@@ -28,6 +28,11 @@ _WITHOUT_PODS = frozenset(
     )
 )  # fmt: skip
 
+# Kinds that run their pods as they stand.
+_PLAIN = frozenset(
+    ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "LeaderWorkerSet")
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pod:
@@ -74,6 +79,11 @@ class Pod:
             return 1
         given = self.owner.node.at("spec", "replicas")
         return given.number() if given else 1
+
+    @property
+    def as_written(self) -> bool:
+        """Whether Kubernetes runs it as it stands; other controllers add GPUs, probes and arguments."""
+        return self.owner is not None and self.owner.kind in _PLAIN
 
     @property
     def grace(self) -> int:

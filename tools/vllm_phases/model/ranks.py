@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vllm_phases.model.engine import Engine
 
-_RAY = re.compile(r"\bray\b|multi-node-serving")
+_RAY = re.compile(r"\bray(\b|_)|multi-node-serving")
 _WORLD = ("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size")
 
 

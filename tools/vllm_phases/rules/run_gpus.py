@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from vllm_phases.model import Argument
 
-# Kinds that run their pods as they stand; other controllers may add a GPU.
-_PLAIN = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod", "LeaderWorkerSet")
 _SIZES = ("tensor-parallel-size", "data-parallel-size-local", "data-parallel-size", "pipeline-parallel-size")
 _OTHER_DEVICES = re.compile(r"gpu|cuda|mig|npu|tpu|xpu|accelerator|neuron|hami|vcore")
 _FRACTIONS = re.compile(r"gpu[-_.]?(fraction|memory|share|slice)")
@@ -409,8 +407,9 @@ def _may_get_one(engine: Engine) -> bool:
     pod = engine.pod
     runtime = pod.spec.text("runtimeClassName") or "NVIDIA_VISIBLE_DEVICES" in engine.variables
     privileged = pod.security("privileged", engine.container).value is True
-    plain = pod.owner is not None and pod.owner.kind in _PLAIN
-    return bool(runtime) or privileged or not plain or pod.spec.at("resourceClaims").value is not None
+    return (
+        bool(runtime) or privileged or not pod.as_written or pod.spec.at("resourceClaims").value is not None
+    )
 
 
 def _size(engine: Engine) -> Argument | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.model.engine import is_engine_image
 from vllm_phases.model.ranks import world
 from vllm_phases.model.sharing import time_shared
 from vllm_phases.objects.spelling import amount
@@ -62,7 +63,8 @@ def shm_too_small(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     facts = context.facts("shared_memory")
     held, ranks = _held(engine, facts["default"]["bytes"]), world(engine)
-    if held is None or ranks is None or ranks <= 1:
+    served = engine.start is not None or is_engine_image(engine.container.image)
+    if not served or held is None or ranks is None or ranks <= 1:
         return
     given = engine.variable("VLLM_MQ_MAX_CHUNK_BYTES_MB") or ""
     chunk = int(given) if given.isdecimal() else facts["ring"]["mebibytes"]

@@ -73,6 +73,8 @@ def node_rank_shared(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     given = engine.arguments.last("node-rank")
     first = _members(engine)[0]
+    if len([one for one in engines_in(context.release, engine.pod) if one.container is engine.container]) > 1:
+        return  # a script that starts one of several
     if _members(engine)[1] > 1 and (given is None or given.value is not None):
         what = f"--node-rank is {given.value}" if given else "--node-rank is not set"
         message = f"{what} in a template of which there are {_members(engine)[1]} pods in a group"

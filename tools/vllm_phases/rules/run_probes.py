@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.model.engine import is_engine_image
 from vllm_phases.model.ranks import local_replicas, nodes
 from vllm_phases.model.relations import engines_in
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -268,7 +269,8 @@ def probe_path(engine: Engine, context: Context) -> Iterator[Problem]:
     facts = context.facts("probes")
     variable = engine.variables.get("VLLM_API_KEY")
     keyed = "api-key" in engine.arguments or (variable is not None and variable.value != "")
-    for probe in _asked(engine, context):
+    served = engine.start is not None or is_engine_image(engine.container.image)
+    for probe in _asked(engine, context) if served else ():
         path = probe.path.rstrip("/")
         guarded = any(path.startswith(f"{prefix}/") for prefix in facts["authenticated"]["paths"])
         if path in facts["unknown"]["paths"]:
@@ -338,7 +340,7 @@ def no_readiness_probe(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     probes = [engine.container.probe(kind) for kind in ("startup", "readiness")]
     headless = engine.arguments.truth("headless") or engine.arguments.open
-    if engine.pod.platform == "kubernetes" and not any(probes) and not headless:
+    if engine.pod.as_written and not any(probes) and not headless:
         message = "the engine has no readiness probe, so it is sent requests while it loads"
         fix = "Add a readinessProbe with httpGet of /health, and a startupProbe."
         yield Problem(engine.node.at("readinessProbe"), message, fix)

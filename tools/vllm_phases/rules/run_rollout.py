@@ -94,7 +94,7 @@ def requests_cut(engine: Engine, context: Context) -> Iterator[Problem]:
         - https://github.com/llm-d/llm-d/issues/927
     """
     headless = engine.arguments.truth("headless")
-    if engine.pod.platform == "kubernetes" and not headless and engine.number("shutdown-timeout") == 0:
+    if engine.pod.as_written and not headless and engine.number("shutdown-timeout") == 0:
         given = engine.arguments.last("shutdown-timeout")
         message = (
             f"--shutdown-timeout is 0{'' if given else ' by default'}, so a stop aborts requests in flight"
@@ -132,7 +132,7 @@ def no_pre_stop(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     given = engine.arguments.last("shutdown-timeout")
     drains = given is not None and (engine.number("shutdown-timeout") or 0) > 0
-    if given and drains and engine.pod.platform == "kubernetes" and engine.container.pre_stop is None:
+    if given and drains and engine.pod.as_written and engine.container.pre_stop is None:
         message = "the engine drains, but no preStop hook waits until requests stop coming"
         yield Problem(given, message, "Add lifecycle.preStop with a sleep of about 15 seconds.")
 
