@@ -322,7 +322,8 @@ def p2p_reachable(engine: Engine, context: Context) -> Iterator[Problem]:
         for service in relations.services_of(context.release, engine.pod):
             for node, what in _entrances(service, context.release):
                 message = f"{what} lets clients reach an engine that any ordinary request ends"
-                yield Problem(node, message, "Send clients to the proxy, and keep this Service a ClusterIP.")
+                fix = "Send clients to the proxy, and keep this Service a ClusterIP."
+                yield Problem(node, message, fix, Severity.WARNING if service.type == "NodePort" else None)
 
 
 def _entrances(service: Service, release: Release) -> Iterator[tuple[Node, str]]:

@@ -445,8 +445,12 @@ def router_on_loopback(router: Router, context: Context) -> Iterator[Problem]:
         return
     published = router.container.ports if router.pod.platform == "compose" else ()
     reached = relations.services_of(context.release, router.pod) or published
+    container = router.container
+    told = flag or container.has_command or any("router" in word.text for word in container.words[:3])
     message = f"the router listens on {host}, inside its own container only"
-    yield Problem(flag or router, message, "Add --host 0.0.0.0.", None if reached else Severity.WARNING)
+    yield Problem(
+        flag or router, message, "Add --host 0.0.0.0.", None if reached and told else Severity.WARNING
+    )
 
 
 @rule("KV098", "router-discovery-port", Severity.ERROR, scope=Router)

@@ -22,6 +22,7 @@ _HYBRID_FACTOR = 1.92
 _SEED = "PYTHONHASHSEED"
 _FILES = ("LMCACHE_CONFIG_FILE", "MOONCAKE_CONFIG_PATH")
 _GB = 10**9
+_SPECS = ("CPUOffloadingSpec", "TieringOffloadingSpec")
 
 
 @rule("KV070", "offloading-without-size", Severity.ERROR, scope=Engine, since="0.14.0")
@@ -56,6 +57,8 @@ def offloading_without_size(engine: Engine, context: Context) -> Iterator[Proble
     offloading = engine.kv.find("OffloadingConnector") if engine.kv else None
     if offloading is None or "kv-offloading-size" in engine.arguments or engine.arguments.open:
         return
+    if kv.option(offloading, "spec_name", _SPECS[0]) not in _SPECS:
+        return  # a specification of the user's own
     given = offloading.config.get("kv_connector_extra_config")
     if kv.known(given) and not offloading.extra.get("cpu_bytes_to_use"):
         message = "OffloadingConnector has no cpu_bytes_to_use"
@@ -106,11 +109,9 @@ def offloading_exceeds_shm(engine: Engine, context: Context) -> Iterator[Problem
         - vllm/v1/kv_offload, SharedOffloadRegion
     """
     offloaded = _offloaded(engine)
-    if (
-        offloaded is None
-        or engine.pod.platform != "kubernetes"
-        or engine.pod.spec.at("hostIPC").value is True
-    ):
+    pod = engine.pod
+    shared = pod.spec.at("hostIPC").value is True
+    if offloaded is None or pod.platform != "kubernetes" or shared or not kv.as_written(pod):
         return
     mounted = any(mount.path.rstrip("/") == _SHM for mount in engine.container.mounts)
     volume = kv.empty_dir(engine, _SHM) if mounted else None
@@ -431,22 +432,21 @@ def hashes_differ(release: Release, context: Context) -> Iterator[Problem]:
     References:
         - docs/features/mooncake_store_connector_usage.md
     """
-    sharing: dict[tuple[object, ...], list[Engine]] = {}
+    sharing: dict[tuple[str, ...], list[Engine]] = {}
     for engine in release.engines:
         for transfer in kv.transfers(engine):
             if kv.fact(transfer, context).get("shared") and engine.model:
-                key = (
-                    engine.pod.namespace,
-                    engine.model,
-                    transfer.connector,
-                    engine.variable("MOONCAKE_CONFIG_PATH"),
-                )
+                found = kv.configuration(engine, "MOONCAKE_CONFIG_PATH", context)
+                store = str(found[1].get("master_server_address")) if found else ""
+                key = (engine.pod.namespace, engine.model, transfer.connector, store)
                 sharing.setdefault(key, []).append(engine)
-    for engines in sharing.values():
+    for (*_, store), engines in sharing.items():
+        severity = None if store else Severity.WARNING
         for one, other in pairwise(engines):
             for name, given, wanted, where in _hashing(one, other):
                 message = f"{name} is {given} on one engine of the store and {wanted} on the other"
-                yield Problem(where, message, f"Set the same {name} on every engine of the store.")
+                fix = f"Set the same {name} on every engine of the store."
+                yield Problem(where, message, fix, severity)
 
 
 def _hashing(one: Engine, other: Engine) -> Iterator[tuple[str, Any, Any, Variable | Node]]:
