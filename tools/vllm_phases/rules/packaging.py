@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Document, Object, Pod, Service
+from vllm_phases.model import Document, Object, Pod, Service, relations
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def float_in_text(pod: Pod, context: Context) -> Iterator[Problem]:
     References:
         - https://github.com/helm/helm/issues/1707
     """
-    engines = {id(engine.container) for engine in context.release.engines} if _has_float(pod) else set()
+    engines = {id(engine.container) for engine in relations.engines_in(context.release, pod)}
     for container in pod.containers:
         texts: list[tuple[Variable | Word, str]] = [
             (variable, variable.value or "") for variable in container.variables.values()
@@ -404,7 +404,3 @@ def _texts(container: Container) -> Iterator[tuple[Variable | Word | Node, str]]
     yield container.image.node, container.image.text
     yield from ((word, word.text) for word in container.words)
     yield from ((variable, variable.value or "") for variable in container.variables.values())
-
-
-def _has_float(pod: Pod) -> bool:
-    return any(_FLOAT.search(text) for container in pod.containers for _, text in _texts(container))

@@ -70,20 +70,19 @@ def service_link(engine: Engine, context: Context) -> Iterator[Problem]:
     pod = engine.pod
     if pod.platform != "kubernetes" or pod.spec.at("enableServiceLinks").value is False:
         return
+    linked = _linked(context.release)
     reads = engine.release.env if engine.release else frozenset(("VLLM_PORT",))
-    for service in _linked(context.release):
-        name = service.object.name.upper().replace("-", "_") + "_PORT"
-        if not same_namespace(service.object.namespace, pod.namespace) or name in engine.variables:
+    strict = bool(engine.arguments.truth("fail-on-environ-validation"))
+    for name in sorted(linked if strict else linked.keys() & reads):
+        near = (one for one in linked[name] if same_namespace(one.object.namespace, pod.namespace))
+        service = next(near, None)
+        if service is None or name in engine.variables:
             continue
-        fix = "Set enableServiceLinks: false on the pod."
-        if name in reads:
-            message = (
-                f"Service {service.object.name} sets {name} to a URL in this pod, and vLLM reads a number"
-            )
-            yield Problem(pod.spec, message, fix)
-        elif engine.arguments.truth("fail-on-environ-validation"):
-            message = f"Service {service.object.name} sets {name}, with which --fail-on-environ-validation ends vLLM"
-            yield Problem(pod.spec, message, fix)
+        effect = "to a URL in this pod, where vLLM reads a number"
+        if name not in reads:
+            effect = "in this pod, with which --fail-on-environ-validation ends vLLM"
+        message = f"Service {service.object.name} sets {name} {effect}"
+        yield Problem(pod.spec, message, "Set enableServiceLinks: false on the pod.")
 
 
 @rule("PKG012", "file-not-there", Severity.ERROR, scope=Engine)
@@ -165,10 +164,11 @@ def _may_come_from_elsewhere(engine: Engine) -> bool:
 
 
 @functools.lru_cache(maxsize=4)
-def _linked(release: Release) -> tuple[Service, ...]:
-    """The Services that give pods variables which begin with VLLM_."""
-    return tuple(
-        service
-        for service in release.services
-        if service.object.name.startswith("vllm") and not service.headless and service.type != "ExternalName"
-    )
+def _linked(release: Release) -> dict[str, list[Service]]:
+    """The Services that give pods a variable that begins with VLLM_, by its name."""
+    found: dict[str, list[Service]] = {}
+    for service in release.services:
+        name = service.object.name.upper().replace("-", "_") + "_PORT"
+        if name.startswith("VLLM_") and not service.headless and service.type != "ExternalName":
+            found.setdefault(name, []).append(service)
+    return found

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vllm_phases.model import Container
 
 _MOVING = re.compile(r"latest(-.*)?|nightly(-.*)?|main|master|dev|edge|")
+_WHOLE_RELEASE = re.compile(r"\d+\.\d+\.\d+|[0-9a-f]{12,}|\d{8}")
 _HOLE = re.compile(r"\{\{|\$|<")
 _MIN_TEXT = 12  # no shorter text is a token
 
@@ -140,40 +141,35 @@ def moving_image(pod: Pod, context: Context) -> Iterator[Problem]:
             yield Problem(image, message, "Give the tag of a release, and its digest.")
 
 
-@rule("SEC004", "image-without-digest", Severity.NOTE, scope=Release)
-def image_without_digest(release: Release, context: Context) -> Iterator[Problem]:
-    """Images that are named by tag alone; told once.
+@rule("SEC004", "image-without-digest", Severity.NOTE, scope=Pod)
+def image_without_digest(pod: Pod, context: Context) -> Iterator[Problem]:
+    """An image whose tag names no whole release, without a digest.
 
     Why:
-        A tag can be pushed again. A digest names one build for ever, and a mirror cannot put another in its
-        place.
+        A tag such as v0.33 or cu130 is pushed again with each release: a restart may bring another one. A
+        digest names one build for ever. (A whole release as tag is passed over.)
 
     Bad:
         ```yaml
-        image: vllm/vllm-openai:v0.33.0
+        image: vllm/vllm-openai:v0.33
         ```
 
     Good:
         ```yaml
-        image: vllm/vllm-openai:v0.33.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+        image: vllm/vllm-openai:v0.33@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+        ```
+        ```yaml
+        image: vllm/vllm-openai:v0.33.0-cu129
         ```
 
     References:
         - https://kubernetes.io/docs/concepts/containers/images/#image-names
     """
-    by_tag = [
-        container.image
-        for pod in release.pods
-        if pod.platform == "kubernetes"
-        for container in _known_images(pod, context)
-        if not container.image.digest and not _MOVING.fullmatch(container.image.tag)
-    ]
-    if by_tag:
-        names = len({image.text for image in by_tag})
-        message = f"image {by_tag[0].text} has no digest" + (
-            f", like {names - 1} others" if names > 1 else ""
-        )
-        yield Problem(by_tag[0], message, "Add @sha256:… of the build that was tested.")
+    for container in _known_images(pod, context):
+        image = container.image
+        if not image.digest and not _MOVING.fullmatch(image.tag) and not _WHOLE_RELEASE.search(image.tag):
+            message = f"tag {image.tag} of image {image.path} names no whole release, and there is no digest"
+            yield Problem(image, message, "Give the tag of a release, or add @sha256:… of a build.")
 
 
 @rule("SEC005", "host-access", Severity.WARNING, scope=Pod)
