@@ -10,6 +10,7 @@ from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_engine_image
 from vllm_phases.model.ranks import local_replicas, nodes
 from vllm_phases.model.relations import engines_in
+from vllm_phases.model.weights import billions
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from vllm_phases.model.container import ProbeKind
 
 _KINDS: tuple[ProbeKind, ...] = ("startup", "liveness", "readiness")
-_BILLIONS = re.compile(r"(?:(\d+)x)?(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _LARGE = 65
 _BACKGROUND = re.compile(r"(?<![&>])&(?![&>\d])")
 
@@ -81,10 +81,10 @@ def startup_budget_short(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     startup = engine.container.probe("startup")
     loading = context.facts("probes")["loading"]
-    billions = _billions(engine.model or "")
-    least = loading["base"] + loading["perBillion"] * billions
+    size = billions(engine.model or "")
+    least = loading["base"] + loading["perBillion"] * size
     if startup and startup.budget < least:
-        of = f" of about {billions:g} billion parameters" if billions else ""
+        of = f" of about {size:g} billion parameters" if size else ""
         message = (
             f"the startup probe gives up after {startup.budget} s; a model{of} takes {least:.0f} at least"
         )
@@ -119,7 +119,7 @@ def engine_gives_up_first(engine: Engine, context: Context) -> Iterator[Problem]
     if startup is None or not engine.container.complete or (given is None and name in engine.variables):
         return
     waits = context.facts("probes")["readyTimeout"]["seconds"] if given is None else int(given or 0)
-    if startup.budget > waits and _billions(engine.model or "") >= _LARGE:
+    if startup.budget > waits and billions(engine.model or "") >= _LARGE:
         message = f"the startup probe waits {startup.budget} s, but the API server gives up after {waits} s"
         where = engine.variables.get(name) or startup
         yield Problem(where, message, f"Set {name} to {startup.budget}.")
@@ -412,9 +412,3 @@ def _served(engine: Engine, context: Context) -> set[int]:
     if not known or not _alone(engine, context) or (local_replicas(engine) or 1) < 1:
         return set()
     return {one.port for one in every if one.port is not None}
-
-
-def _billions(model: str) -> float:
-    """Billions of parameters by the model's name, 0 where it does not tell: "Mixtral-8x7B" has 56."""
-    match = _BILLIONS.search(model.lower())
-    return int(match[1] or 1) * float(match[2]) if match else 0
