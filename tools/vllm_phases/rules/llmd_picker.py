@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Picker, Pool, Sidecar, access, relations
+from vllm_phases.model import Component, Picker, Pool, Sidecar, access, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import windows
 from vllm_phases.rules.llmd_sidecar import refused_options
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 _OLD_GROUP = "inference.networking.x-k8s.io"
 _FLAT_SELECTOR_UNTIL = (0, 10, 0)
+_DURATIONS = (
+    "refresh-metrics-interval",
+    "refresh-prometheus-metrics-interval",
+    "metrics-staleness-threshold",
+    "drain-timeout",
+)
+_DURATION = re.compile(r"0|[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))+")
+_SWITCHES = (
+    "secure-serving",
+    "tracing",
+    "metrics-endpoint-auth",
+    "ha-enable-leader-election",
+    "health-checking",
+)
+_BOOLEANS = ("true", "false", "t", "f", "1", "0")
 _VERBS = ("get", "list", "watch")
 
 
@@ -636,3 +652,79 @@ def picker_tls(picker: Picker, context: Context) -> Iterator[Problem]:
         message = "the picker serves TLS, and no DestinationRule here tells Istio's gateway to speak it"
         fix = "Add a DestinationRule for the picker's Service: tls mode SIMPLE with insecureSkipVerify true."
         yield Problem(picker.node, message, fix, Severity.WARNING)
+
+
+@rule("LLMD014", "removed-image", Severity.WARNING, scope=Component)
+def removed_image(component: Component, context: Context) -> Iterator[Problem]:
+    """An image of llm-d under the name that its packages had up to v0.8.
+
+    Why:
+        The images are called llm-d-router-endpoint-picker and llm-d-router-disagg-sidecar since v0.9. The old
+        picker's package was taken out of the registry, so a node that does not hold it cannot pull it.
+
+    Bad:
+        ```yaml
+        containers: [{name: epp, image: 'ghcr.io/llm-d/llm-d-inference-scheduler:v0.8.0', args: [--pool-name=demo]}]
+        ```
+
+    Good:
+        ```yaml
+        containers: [{name: epp, image: 'ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0', args: [--pool-name=demo]}]
+        ```
+
+    References:
+        - https://github.com/vllm-project/semantic-router/issues/3408
+    """
+    image = component.container.image
+    renamed = context.facts("llmd")["renamed_images"]
+    entry = renamed.get(image.path) if "/" in image.path else None
+    if entry is not None and component.version and component.version >= (0, 9, 0):
+        message = (
+            f"there is no {image.name} of release {windows.spelled(component.version)}: it has another name"
+        )
+        yield Problem(image, message, f"Use {entry['instead']}.", Severity.ERROR)
+    elif entry is not None:
+        what = "was taken out of the registry" if entry["removed"] else "gets no new releases"
+        yield Problem(
+            image, f"{image.path} {what}", f"Use {entry['instead']}, with the options of its release."
+        )
+
+
+@rule("LLMD015", "picker-value", Severity.ERROR, scope=Picker)
+def picker_value(picker: Picker, context: Context) -> Iterator[Problem]:
+    """An option of the picker has a value that it refuses.
+
+    Why:
+        The picker ends with exit code 2 at a duration without a unit, and a switch that is neither true nor
+        false.
+
+    Bad:
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --refresh-metrics-interval=50]
+        ```
+
+    Good:
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --refresh-metrics-interval=50ms, --tracing=false]
+        ```
+
+    References:
+        - observed with llm-d-router v0.10.0
+    """
+    for option in picker.arguments.options:
+        text = option.value
+        if text is None:
+            continue
+        if option.name in _DURATIONS and not _DURATION.fullmatch(text):
+            message = f"--{option.name} is {text!r}, which is no duration with a unit"
+            yield Problem(option, message, "Write a unit, such as 50ms or 30s.")
+        elif option.name in _SWITCHES and option.attached and text.lower() not in _BOOLEANS:
+            yield Problem(
+                option, f"--{option.name} is {text!r}, neither true nor false", "Write true or false."
+            )

@@ -536,3 +536,151 @@ def sidecar_port_clash(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
             yield Problem(
                 engine.arguments.last("port") or engine.node, message, "Set --port=8200 on the engine."
             )
+
+
+@rule("LLMD011", "sidecar-value", Severity.ERROR, scope=Sidecar)
+def sidecar_value(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
+    """An option of the sidecar has a value that it refuses.
+
+    Why:
+        The sidecar prints one error line and ends with exit code 0, so the pod seems only to restart.
+
+    Bad:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--model-server-port=http, --enable-tls=prefill]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+
+    Good:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--model-server-port=8200, '--enable-tls=prefiller,decoder']
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+
+    References:
+        - llm-d/llm-d-router v0.10.0: pkg/sidecar/proxy/options.go, Validate
+    """
+    stages = ("prefiller", "decoder", "encoder")
+    for option in sidecar.arguments.options:
+        text = option.value
+        if text is None:
+            continue
+        if option.name in ("port", "model-server-port", "vllm-port", "data-parallel-size"):
+            if not text.isdecimal() or not 0 < int(text) <= 65535:  # the last port
+                message = f"--{option.name} is {text!r}, no number above 0, {_ENDS_WITH_ERROR}"
+                yield Problem(option, message, "Write a whole number.")
+        elif option.name in ("enable-tls", "tls-insecure-skip-verify"):
+            for stage in (part.strip() for part in text.split(",")):
+                if stage and stage not in stages:
+                    message = f"--{option.name} has {stage!r}, which is no stage, {_ENDS_WITH_ERROR}"
+                    yield Problem(option, message, f"Use {', '.join(stages)}.")
+
+
+@rule("LLMD012", "sidecar-ranks", Severity.ERROR, scope=Sidecar)
+def sidecar_ranks(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
+    """The sidecar serves more data parallel ranks than its engine has ports.
+
+    Why:
+        With --data-parallel-size the sidecar opens a port for each rank and calls the engine on as many ports
+        from --model-server-port on. An engine that balances its ranks itself has one.
+
+    Bad:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--data-parallel-size=2, --model-server-port=8200]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200, --data-parallel-size=2]}
+        ```
+
+    Good:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--data-parallel-size=2, --model-server-port=8200]
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, --port=8200, --data-parallel-size=2, --data-parallel-multi-port-external-lb]
+        ```
+
+    References:
+        - https://github.com/llm-d/llm-d-router/issues/1671
+    """
+    option = sidecar.arguments.last("data-parallel-size")
+    ranks = sidecar.arguments.number("data-parallel-size") if option else None
+    known = [ports.engine_ports(engine) for engine in relations.engines_in(context.release, sidecar.pod)]
+    heard = {port for some in known for port in some or ()}
+    if option and ranks and heard and None not in known and len(heard) < ranks:
+        message = f"the sidecar serves {ranks} ranks, and the engine listens on {len(heard)} port"
+        yield Problem(
+            option, message, "Give the engine --data-parallel-multi-port-external-lb, or leave this out."
+        )
+
+
+@rule("LLMD013", "sidecar-tls-upstream", Severity.ERROR, scope=Sidecar)
+def sidecar_tls_upstream(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
+    """The sidecar speaks TLS to an engine that serves plain HTTP.
+
+    Why:
+        --enable-tls=prefiller (or decoder) makes the sidecar call that engine by https. An engine without
+        --ssl-certfile refuses, and every such request gets 502.
+
+    Bad:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--enable-tls=decoder, --model-server-port=8200]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+
+    Good:
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--enable-tls=decoder, --model-server-port=8200]
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, --port=8200, --ssl-certfile=/tls/tls.crt, --ssl-keyfile=/tls/tls.key]
+        ```
+
+    References:
+        - observed with llm-d-router v0.10.0
+    """
+    listed = (sidecar.arguments.text("enable-tls") or "").split(",")
+    stages = {
+        "prefiller": "prefiller" in listed or sidecar.arguments.truth("prefiller-use-tls"),
+        "decoder": "decoder" in listed or sidecar.arguments.truth("decoder-use-tls"),
+    }
+    own = relations.engines_in(context.release, sidecar.pod)
+    pool = next(iter(relations.pools_of(context.release, sidecar.pod)), None)
+    others = relations.engines_of(context.release, pool) if pool and stages["prefiller"] else ()
+    called = {"decoder": own, "prefiller": tuple(one for one in others if one.role == "prefill")}
+    for stage, engines in called.items():
+        plain = [one for one in engines if not one.arguments.open and "ssl-certfile" not in one.arguments]
+        if stages[stage] and plain:
+            where = sidecar.arguments.last("enable-tls") or sidecar.arguments.last(f"{stage}-use-tls")
+            message = f"the sidecar calls the {stage} by https, and {plain[0].pod.name} serves plain HTTP"
+            yield Problem(
+                where or sidecar.node, message, f"Leave {stage} out, or give the engine --ssl-certfile."
+            )

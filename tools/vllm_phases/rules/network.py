@@ -132,7 +132,7 @@ def service_selects_nothing(service: Service, context: Context) -> Iterator[Prob
         kind: Service
         apiVersion: v1
         metadata: {name: leader}
-        spec: {selector: {app: demo-4, leaderworkerset.sigs.k8s.io/worker-index: '0'}, ports: [{port: 8000}]}
+        spec: {selector: {app: demo-3, leaderworkerset.sigs.k8s.io/worker-index: '0'}, ports: [{port: 8000}]}
         ---
         args: [Qwen/Qwen3-8B]
         ```
