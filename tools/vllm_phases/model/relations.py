@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from vllm_phases.model.objects import same_namespace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from vllm_phases.model.release import Release
     from vllm_phases.sources.shell import Word
 
+_EVERY_COUPLE = 64
 _URL = re.compile(r"(?:(?P<scheme>\w+)://)?(?P<host>\[[^\]]*\]|[^:/\s]+)(?::(?P<port>\d+))?(?:/.*)?")
 
 
@@ -141,11 +143,19 @@ def pairs(release: Release) -> Iterator[tuple[Engine, Engine]]:
     for group in _groups(release):
         prefill = [engine for engine in group if engine.role == "prefill"]
         decode = [engine for engine in group if engine.role == "decode"]
-        for one in prefill:
-            for other in decode:
-                if (id(one), id(other)) not in seen:
-                    seen.add((id(one), id(other)))
-                    yield one, other
+        for one, other in _couples(prefill, decode):
+            if (id(one), id(other)) not in seen:
+                seen.add((id(one), id(other)))
+                yield one, other
+
+
+def _couples(prefill: list[Engine], decode: list[Engine]) -> Iterator[tuple[Engine, Engine]]:
+    """Every couple; in a large group each with the first of the other side, which shows differences too."""
+    if len(prefill) * len(decode) <= _EVERY_COUPLE:
+        yield from product(prefill, decode)
+        return
+    yield from ((one, decode[0]) for one in prefill)
+    yield from ((prefill[0], other) for other in decode)
 
 
 def routed(release: Release, router: Router) -> tuple[Engine, ...]:

@@ -56,11 +56,16 @@ def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
 
 
 def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]:
+    """What a rule finds, each thing once, though several pairs may lead to it."""
+    told: set[Finding] = set()
     try:
         for subject in subjects(context.release, rule.scope):
             if rule.applies(subject):
                 for problem in rule.check(subject, context):
-                    yield _finding(rule, problem, *locate(problem, subject))
+                    finding = _finding(rule, problem, *locate(problem, subject))
+                    if finding not in told:
+                        told.add(finding)
+                        yield finding
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise

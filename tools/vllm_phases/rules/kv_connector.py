@@ -283,12 +283,11 @@ def unread_connector_option(engine: Engine, context: Context) -> Iterator[Proble
     for transfer in kv.transfers(engine):
         keys = kv.fact(transfer, context).get("keys") or {}
         for name in transfer.extra:
-            near = get_close_matches(name, sorted(keys), 1, 0.8)
             if name in keys and kv.within(engine, keys[name].get("since"), keys[name].get("until")) is False:
                 window = _window(keys[name])
                 message = f"{transfer.connector} of this release does not read {name}, which is {window}"
                 yield Problem(transfer.argument, message, f"Remove {name}, or run such a release.")
-            elif name not in keys and near:
+            elif name not in keys and (near := get_close_matches(name, sorted(keys), 1, 0.8)):
                 message = f"{transfer.connector} does not read {name}; did you mean {near[0]}?"
                 yield Problem(transfer.argument, message, f"Write {near[0]}.")
 

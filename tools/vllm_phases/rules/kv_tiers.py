@@ -129,7 +129,7 @@ def _offloaded(engine: Engine) -> tuple[int, Placed] | None:
     if flag and (engine.arguments.text("kv-offloading-backend") or "native") == "native":
         try:
             return int(float(flag.value or "") * kv.GIB), flag.word
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     offloading = engine.kv.find("OffloadingConnector") if engine.kv else None
     given = offloading.extra.get("cpu_bytes_to_use") if offloading else None
