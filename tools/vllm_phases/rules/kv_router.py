@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SIDES = ("prefill", "decode")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BOOTSTRAP = 8998
+_ANNOTATION = "vllm.ai/bootstrap-port"
 _VLLM_ROUTER = "vllm-router"
 
 
@@ -336,24 +337,32 @@ def bootstrap_port_differs(router: Router, context: Context) -> Iterator[Problem
     References:
         - docs/features/mooncake_connector_usage.md
     """
+    for url, asked in _asked(router):
+        for engine in _at(router, context, url):
+            served = _served(engine, context)
+            if served and served != asked:
+                message = f"the bootstrap server of {url.host} is asked on {asked}, but listens on {served}"
+                yield Problem(url.word, message, f"Write {served} after the URL.")
+    for engine in _selected(router, context, "prefill"):
+        told, served = engine.pod.annotations.get(_ANNOTATION, ""), _served(engine, context)
+        if served and told.isdecimal() and int(told) != served:
+            message = f"{_ANNOTATION} is {told}, but the bootstrap server listens on {served}"
+            yield Problem(engine.pod.metadata.at("annotations", _ANNOTATION), message, f"Write {served}.")
+
+
+def _asked(router: Router) -> Iterator[tuple[Url, int]]:
+    """The prefill addresses of a router, with the port on which it asks for the bootstrap server there."""
+    urls = relations.urls(router, "prefill")
     for option in router.arguments.all("prefill"):
-        asked = next((int(word.text) for word in option.values if word.text.isdecimal()), None)
-        if (
-            asked is None
-            and router.kind == "mooncake-proxy"
-            and "none" not in [word.text for word in option.values]
-        ):
-            asked = _BOOTSTRAP
-        for url in relations.urls(router, "prefill"):
-            if asked is None or url.word not in option.values:
-                continue
-            for engine in _at(router, context, url):
-                served = kv.bootstrap_port(engine) if kv.over(engine, "mooncake", context) else None
-                if served and served != asked:
-                    message = (
-                        f"the bootstrap server of {url.host} is asked on {asked}, but listens on {served}"
-                    )
-                    yield Problem(url.word, message, f"Write {served} after the URL.")
+        texts = [word.text for word in option.values]
+        port = next((int(text) for text in texts if text.isdecimal()), None)
+        if port is None and router.kind == "mooncake-proxy" and "none" not in texts:
+            port = _BOOTSTRAP
+        yield from ((url, port) for url in urls if port is not None and url.word in option.values)
+
+
+def _served(engine: Engine, context: Context) -> int | None:
+    return kv.bootstrap_port(engine) if kv.over(engine, "mooncake", context) else None
 
 
 @rule("KV096", "router-finds-no-engine", Severity.WARNING, scope=Router)
