@@ -116,7 +116,7 @@ class TestRemovedFlag:
                 "Write --runner and --convert, such as --runner=pooling --convert=embed for embeddings.",
             )
         ]
-        assert told("--task=generate", version="0.12.0") == []
+        assert [rule for rule, _, _ in told("--task=generate", version="0.12.0")] == ["ARG008"]
 
 
 class TestAcceptedFlags:

@@ -154,7 +154,7 @@ def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
         - vllm/utils/argparse_utils.py (human_readable_int)
     """
     for option, resolution, _ in _resolved(engine):
-        if resolution.flag is not None and option.written.startswith("--"):
+        if resolution.flag is not None and _is_spelt_out(option, resolution.flag):
             for message, remediation in _misfits(option, resolution.flag):
                 yield Problem(option, message, remediation)
     for option, flag, value in _given_values(engine):
@@ -192,6 +192,11 @@ def abbreviated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
             yield Problem(option, message, f"Write {spelling}.")
 
 
+def _is_spelt_out(option: Argument, flag: Flag) -> bool:
+    """Whether an option is written as such; -O3, -n2 and the like hold their value."""
+    return option.written.startswith("--") or option.written in flag.options
+
+
 def _has_blank(option: Argument) -> bool:
     """Whether flag and value are one word, which is told as ARG014."""
     return " " in option.written
@@ -208,8 +213,8 @@ def _given_values(engine: Engine) -> Iterator[tuple[Argument, Flag, str]]:
     """Each known value of a whole flag that takes values."""
     for option, resolution, _ in _resolved(engine):
         flag = resolution.flag
-        if flag is None or flag.type is None or option.keys or not option.written.startswith("--"):
-            continue  # -O3 and the like hold their value
+        if flag is None or flag.type is None or option.keys or not _is_spelt_out(option, flag):
+            continue
         for word in option.values:
             if word.known and not (flag.type.startswith("optional ") and word.text in ("", "None")):
                 yield option, flag, word.text
@@ -257,6 +262,8 @@ def _wanted(value: str, kind: str) -> str | None:
     if kind in _NUMBERS:
         pattern, wanted = _NUMBERS[kind]
         return None if re.fullmatch(pattern, value.strip()) else wanted
+    if kind == "json or str" and re.fullmatch(r"\s*\{.*\}\s*", value, re.DOTALL):
+        kind = "json"
     if kind in _READERS:
         reader, wanted = _READERS[kind]
         try:

@@ -13,7 +13,7 @@ from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from vllm_phases.catalogue import Config, EngineRelease
     from vllm_phases.model import Argument
@@ -151,9 +151,16 @@ def _misfit(value: Any, hint: str) -> str | None:
     if kind.startswith("Literal[") and "|" not in kind:
         choices = ast.literal_eval(f"[{kind[8:-1]}]")
         return None if value in choices else f"one of {', '.join(map(str, choices))}"
-    if kind in _WORDS and not _FITS[kind](value):
-        return _WORDS[kind]
-    return None
+    if kind in _FITS:
+        return None if _FITS[kind](value) else _WORDS[kind]
+    container = next((name for name in _CONTAINERS if re.match(rf"{name}\b", kind)), None)
+    if container is None or "|" in kind.partition("[")[0]:
+        return None
+    plain, word = _CONTAINERS[container]
+    items = kind.removeprefix("list[").removesuffix("]")
+    inside: list[Any] = list(value) if isinstance(value, list | dict) else []
+    fits = isinstance(value, plain) and (items not in _FITS or all(map(_FITS[items], inside)))
+    return None if fits else word
 
 
 def _number(value: Any, whole: bool) -> bool:
@@ -165,7 +172,8 @@ def _number(value: Any, whole: bool) -> bool:
 
 
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text in quotes"}
-_FITS = {
+_CONTAINERS: dict[str, tuple[type, str]] = {"dict": (dict, "a JSON object"), "list": (list, "a JSON list")}
+_FITS: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: _number(value, whole=True),
     "float": lambda value: _number(value, whole=False),
     "bool": lambda value: str(value).lower() in _TRUTHS,
