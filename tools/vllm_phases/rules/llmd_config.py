@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vllm_phases.finding import Severity
 from vllm_phases.model import PickerConfig, relations
 from vllm_phases.rules import windows
+from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def picker_config_version(config: PickerConfig, context: Context) -> Iterator[Pr
     known, version = context.facts("llmd")["config_versions"], _version(config, context)
     entry = known.get(config.api_version)
     place = config.node.at("apiVersion")
-    if entry is None and place and "{{" not in config.api_version:
+    if entry is None and place and not unfinished(config.api_version):
         message = f"no picker reads EndpointPickerConfig of {config.api_version!r}"
         yield Problem(place, message, "Write llm-d.ai/v1alpha1.")
     elif entry and version and windows.before(version, entry):
@@ -217,7 +218,7 @@ def picker_plugin_reference(config: PickerConfig, context: Context) -> Iterator[
     defined = config.plugins()
     for place in _all_references(config):
         name = place.text()
-        if name and name not in defined and "{{" not in name:
+        if name and name not in defined and not unfinished(name):
             near = get_close_matches(name, defined, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             message = f"no plugin is called {name!r}, {_REFUSED}{hint}"
@@ -385,7 +386,7 @@ def _in_profiles(config: PickerConfig, kinds: Mapping[str, str]) -> Iterator[Pro
             yield Problem(pickers[1], message, "Keep one.")
         for name, entry in entries:
             weight = entry.at("weight")
-            if isinstance(weight.value, str) and "{{" not in weight.value:
+            if isinstance(weight.value, str) and not unfinished(weight.value):
                 yield Problem(
                     weight, f"the weight of {name} is a text, {_REFUSED}", "Write it without quotes."
                 )

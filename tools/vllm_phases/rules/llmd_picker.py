@@ -9,6 +9,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Picker, Pool, Sidecar, access, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import windows
+from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.llmd_sidecar import refused_options
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -158,6 +159,8 @@ def picker_pool(pool: Pool, context: Context) -> Iterator[Problem]:
     if picker is None:
         return
     named, inside = picker.pool_name, picker.arguments.text("pool-namespace")
+    if named is not None and unfinished(named + pool.object.name):
+        return
     if named is not None and named != pool.object.name:
         message = f"the picker that pool {pool.object.name} asks works for pool {named!r}"
         option = picker.arguments.last("pool-name") or picker.arguments.last("poolName")
@@ -343,7 +346,11 @@ def _without_rights(
         place = pod.spec.at("serviceAccountName")
         message = f"service account {account} may not list and watch {', '.join(missing)}"
         fix = f"Bind it to a Role that may {', '.join(_VERBS)} them."
-        yield Problem(place if place else fallback, message, fix)
+        elsewhere = not (
+            context.release.of_kind("RoleBinding") or context.release.of_kind("ClusterRoleBinding")
+        )
+        severity = Severity.WARNING if elsewhere else None
+        yield Problem(place if place else fallback, message, fix, severity)
 
 
 @rule("LLMD035", "ssrf-without-rights", Severity.ERROR, scope=Sidecar)
@@ -719,7 +726,7 @@ def picker_value(picker: Picker, context: Context) -> Iterator[Problem]:
     """
     for option in picker.arguments.options:
         text = option.value
-        if text is None:
+        if text is None or unfinished(text):
             continue
         if option.name in _DURATIONS and not _DURATION.fullmatch(text):
             message = f"--{option.name} is {text!r}, which is no duration with a unit"

@@ -8,7 +8,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Pool, Route, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports
-from vllm_phases.rules.labels import added_by_controllers
+from vllm_phases.rules.labels import added_by_controllers, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -199,7 +199,12 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
     References:
         - https://github.com/llm-d-incubation/llm-d-modelservice/pull/83
     """
-    if not pool.selector or _pods(context.release, pool) or added_by_controllers(pool.selector, context):
+    if (
+        not pool.selector
+        or _pods(context.release, pool)
+        or added_by_controllers(pool.selector, context)
+        or unfinished("".join(pool.selector.values()))
+    ):
         return
     free = (
         engine
@@ -386,7 +391,11 @@ def route_pool_missing(route: Route, context: Context) -> Iterator[Problem]:
         - https://gateway-api-inference-extension.sigs.k8s.io/
     """
     for backend in route.backends:
-        if backend.kind != "InferencePool" or context.release.index.pools_by_name.get(backend.name):
+        if (
+            backend.kind != "InferencePool"
+            or unfinished(backend.name)
+            or context.release.index.pools_by_name.get(backend.name)
+        ):
             continue
         near = [
             pool.object.name
@@ -501,7 +510,7 @@ def pool_target_ports(pool: Pool, context: Context) -> Iterator[Problem]:
         - kubernetes-sigs/gateway-api-inference-extension v1.6.0: config/crd/bases
     """
     most, place = 8, pool.node.at("spec", "targetPorts")
-    if pool.object.group != _GA:
+    if pool.object.group != _GA or not isinstance(place.value, list | None):
         return
     numbers = [number for number, _ in pool.target_ports]
     listed = len(list(pool.node.items("spec", "targetPorts")))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Engine, Sidecar, relations
 from vllm_phases.rules import ports, windows
+from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
     known = {
         name: entry for name, entry in context.facts("llmd")["sidecar_connectors"].items() if name != "source"
     }
-    if given is None or given.value is None or (version and version >= (0, 11, 0)):
+    if given is None or given.value is None or unfinished(given.value) or (version and version >= (0, 11, 0)):
         return
     taken = [
         name
@@ -573,7 +574,7 @@ def sidecar_value(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     stages = ("prefiller", "decoder", "encoder")
     for option in sidecar.arguments.options:
         text = option.value
-        if text is None:
+        if text is None or unfinished(text):
             continue
         if option.name in ("port", "model-server-port", "vllm-port", "data-parallel-size"):
             if not text.isdecimal() or not 0 < int(text) <= 65535:  # the last port

@@ -10,7 +10,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Pod, Release, Route, Router, Service, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import policies, ports
-from vllm_phases.rules.labels import added_by_controllers
+from vllm_phases.rules.labels import added_by_controllers, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def service_port(service: Service, context: Context) -> Iterator[Problem]:
                 declared.name: declared.number for container in pod.containers for declared in container.ports
             }
             place = port.node.at("targetPort") if port.node.at("targetPort") else port.node
-            if not port.target.isdecimal() and port.target not in named and "{{" not in port.target:
+            if not port.target.isdecimal() and port.target not in named and not unfinished(port.target):
                 listed = ", ".join(sorted(filter(None, named))) or "none"
                 message = f"no port of {pod.name} is called {port.target!r}, only {listed}"
                 yield Problem(place, message, "Name a declared port of the pod.")

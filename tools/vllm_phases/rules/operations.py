@@ -12,6 +12,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Autoscaler, Monitor, Object, Release, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import windows
+from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def picker_metric_label(release: Release, context: Context) -> Iterator[Problem]
             starts = [start for start in facts if start != "source" and match["name"].startswith(start)]
             label = facts[max(starts, key=len)] if starts else None
             for name, operator, value in _LABEL.findall(match["labels"] or ""):
-                if name == label and operator == "=" and value not in pools and "{{" not in value:
+                if name == label and operator == "=" and value not in pools and not unfinished(value):
                     message = (
                         f"{match['name']} is asked for {name}={value!r}, and there is no such InferencePool"
                     )
@@ -425,7 +426,7 @@ def scale_target_missing(autoscaler: Autoscaler, context: Context) -> Iterator[P
     """
     kind, name = autoscaler.target
     space = autoscaler.object.namespace
-    if not name or "{{" in name or relations.scaled(context.release, autoscaler) is not None:
+    if not name or unfinished(name) or relations.scaled(context.release, autoscaler) is not None:
         return
     place = autoscaler.node.at("spec", "scaleTargetRef")
     other = next((one for one in _WORKLOADS if context.release.find(one, name, space)), None)
@@ -587,7 +588,7 @@ def query_model_name(release: Release, context: Context) -> Iterator[Problem]:
         asked = set(_MODEL_LABEL.findall(query.text()))
         names = [_served(engine) for engine in _engines(release, autoscaler)] if asked else []
         for name in sorted(asked) if names and None not in names else ():
-            if name not in names and "{{" not in name:
+            if name not in names and not unfinished(name):
                 served = ", ".join(sorted({str(one) for one in names})[:5])
                 message = f"the query asks for model_name {name!r}, the engines serve {served}"
                 yield Problem(
@@ -723,7 +724,7 @@ def monitor_port(monitor: Monitor, context: Context) -> Iterator[Problem]:
     names = _scraped(monitor, context.release)
     for endpoint in monitor.endpoints if names else ():
         place, name = endpoint.at("port"), endpoint.text("port")
-        if name and name not in (names or ()) and "{{" not in name:
+        if name and name not in (names or ()) and not unfinished(name):
             listed = ", ".join(sorted(filter(None, names or ()))) or "none"
             message = f"no port is called {name!r} where {monitor.object.id} scrapes, only {listed}"
             yield Problem(place, message, "Name a port that is there.")
