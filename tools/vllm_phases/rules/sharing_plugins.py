@@ -517,12 +517,12 @@ def claim_before_kubernetes(found: Object, context: Context) -> Iterator[Problem
     if found.group != "resource.k8s.io":
         return
     facts, here = context.facts("dra"), _minor(context.kube_version)
-    if here is not None and found.version == "v1" and here < _minor(facts["v1"]["since"]):
+    if found.version == "v1" and here < _minor(facts["v1"]["since"]):
         message = f"resource.k8s.io/v1 is not served by Kubernetes {context.kube_version}"
         yield Problem(found.node.at("apiVersion"), message, f"It takes {facts['v1']['since']} or later.")
     for node in _requests(found):
         partial = node.at("exactly", "capacity") or node.at("capacity")
-        if partial and here is not None and here < _minor(facts["consumableCapacity"]["since"]):
+        if partial and here < _minor(facts["consumableCapacity"]["since"]):
             message = f"a part of a device is claimed, which Kubernetes {context.kube_version} leaves off"
             fix = f"Turn DRAConsumableCapacity on, or use {facts['consumableCapacity']['since']} or later."
             yield Problem(partial, message, fix)
@@ -562,5 +562,5 @@ def _leaves(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _minor(version: str) -> tuple[int, int]:
-    numbers = re.findall(r"\d+", version)[:2]
-    return int(numbers[0]), int(numbers[1])
+    numbers = [*map(int, re.findall(r"\d+", version)), 0, 0]
+    return numbers[0], numbers[1]
