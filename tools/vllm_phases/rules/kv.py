@@ -254,3 +254,8 @@ def events_port(engine: Engine) -> int | None:
         return None
     match = re.fullmatch(r"tcp://\*:(\d+)", str(config.get("endpoint", "tcp://*:5557")))
     return int(match[1]) if match else None
+
+
+def wants_hybrid(written: str) -> bool:
+    """Whether an option, as written, asks for the hybrid KV cache manager."""
+    return written.replace("_", "-").startswith(("--no-disable-hybrid", "--enable-hybrid"))

@@ -443,7 +443,7 @@ def hybrid_cache_forced(engine: Engine, context: Context) -> Iterator[Problem]:
     flag = engine.arguments.last("disable-hybrid-kv-cache-manager")
     if (
         flag is None
-        or not _wants_hybrid(flag.written)
+        or not kv.wants_hybrid(flag.written)
         or not kv.has(engine, "hybridCachePerConnector", context)
     ):
         return
@@ -453,10 +453,6 @@ def hybrid_cache_forced(engine: Engine, context: Context) -> Iterator[Problem]:
                 f"{flag.written} cannot stand beside {transfer.connector}, which knows no hybrid KV cache"
             )
             yield Problem(flag, message, "Set --disable-hybrid-kv-cache-manager, or another connector.")
-
-
-def _wants_hybrid(written: str) -> bool:
-    return written.replace("_", "-").startswith(("--no-disable-hybrid", "--enable-hybrid"))
 
 
 @rule("KV012", "hybrid-cache-lost", Severity.WARNING, scope=Engine, versioned=True)

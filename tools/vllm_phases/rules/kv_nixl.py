@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HOST = "VLLM_NIXL_SIDE_CHANNEL_HOST"
 _PORT = "VLLM_NIXL_SIDE_CHANNEL_PORT"
 _LEASE = 30
+_BEATS = 6
 _PORT_NAME = re.compile(r"nixl|side-?ch")
 
 
@@ -299,6 +300,47 @@ def prefill_stops_before_lease(engine: Engine, context: Context) -> Iterator[Pro
         message = f"prefill stops {seconds} s after it is told to, but leases its KV for {lease:g} s"
         fix = f"Let preStop sleep for {lease:g} s, and terminationGracePeriodSeconds for that and the drain."
         yield Problem(hook if hook is not None else nixl.argument, message, fix)
+
+
+@rule("KV034", "lease-too-short", Severity.WARNING, scope=Engine)
+def lease_too_short(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A lease of NIXL that runs out before decode has fetched the KV.
+
+    Why:
+        Decode renews it every sixth part of kv_lease_duration, in whole seconds, so under 6 s never in time. When
+        decode's queue is longer than the lease, prefill frees the blocks and decode reads what came after them:
+        wrong answers with status 200.
+
+    Bad:
+        ```yaml
+        args:
+          - Qwen/Qwen3-8B
+          - --kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer","kv_connector_extra_config":{"kv_lease_duration":5}}
+        ```
+
+    Good:
+        ```yaml
+        args:
+          - Qwen/Qwen3-8B
+          - --kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer","kv_connector_extra_config":{"kv_lease_duration":60}}
+        ```
+
+    References:
+        - vllm/distributed/kv_transfer/kv_connector/v1/nixl
+        - https://github.com/vllm-project/aibrix/issues/1772
+    """
+    nixl = kv.over(engine, "nixl", context)
+    lease = kv.option(nixl, "kv_lease_duration") if nixl else None
+    if (
+        nixl
+        and isinstance(lease, (int, float))
+        and lease < _BEATS
+        and kv.has(engine, "kvLease", context) is not False
+    ):
+        message = f"kv_lease_duration is {lease:g} s, which decode cannot renew in time"
+        yield Problem(
+            nixl.argument, message, f"Set it above the time that requests wait at decode, {_LEASE} at least."
+        )
 
 
 @rule("KV045", "nixl-buffer-device", Severity.ERROR, scope=Engine)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vllm_phases.model import Argument, KvTransfer
 
 _SETTINGS = ("dtype", "kv-cache-dtype", "attention-backend")
+_HYBRID = "disable-hybrid-kv-cache-manager"
 _DRAFTING = ("eagle", "mtp")
 _SAME = {"fp8_e4m3": "fp8", "half": "float16", "float": "float32"}
 _OPTIONS = {"backends": ["UCX"], "mooncake_protocol": "rdma", "enable_cross_layers_blocks": False}
@@ -295,6 +296,53 @@ def _setting(engine: Engine, flag: str) -> str | None:
         return None if engine.arguments.open else "auto"
     value = engine.arguments.text(flag)
     return None if value is None else _SAME.get(value.lower(), value.lower())
+
+
+@rule("KV033", "hybrid-cache-on-one-side", Severity.ERROR, scope=Release)
+def hybrid_cache_on_one_side(release: Release, context: Context) -> Iterator[Problem]:
+    """The hybrid KV cache manager turned on by one of prefill and decode, and off by the other.
+
+    Why:
+        It decides how blocks are laid out for layers with a window. NIXL compares it: `NIXL compatibility hash
+        mismatch`.
+
+    Bad:
+        ```sh
+        vllm serve openai/gpt-oss-20b --disable-hybrid-kv-cache-manager \
+          --kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_producer"}' &
+        vllm serve openai/gpt-oss-20b --no-disable-hybrid-kv-cache-manager \
+          --kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_consumer"}'
+        ```
+
+    Good:
+        ```sh
+        vllm serve openai/gpt-oss-20b --enable-hybrid-kv-cache-manager \
+          --kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_producer"}' &
+        vllm serve openai/gpt-oss-20b --no-disable-hybrid-kv-cache-manager \
+          --kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_consumer"}'
+        ```
+
+    References:
+        - https://github.com/vllm-project/vllm/pull/29503
+    """
+    for prefill, decode in relations.pairs(release):
+        given, other = _hybrid(prefill), _hybrid(decode)
+        where = decode.arguments.last(_HYBRID) or prefill.arguments.last(_HYBRID)
+        if given == other or where is None or any(engine.arguments.open for engine in (prefill, decode)):
+            continue
+        sure = _compared(prefill, decode, context) and None not in (given, other)
+        words = {True: "on", False: "off", None: "left to vLLM"}
+        message = f"the hybrid KV cache is {words[given]} on prefill and {words[other]} on decode"
+        severity = None if sure else Severity.WARNING
+        yield Problem(where, message, "Give both the same flag for the hybrid KV cache.", severity)
+
+
+def _hybrid(engine: Engine) -> bool | None:
+    """Whether the flags turn the hybrid KV cache on or off; None where they do not speak of it."""
+    flag = engine.arguments.last(_HYBRID)
+    if flag is None or flag.attached:
+        return None
+    return kv.wants_hybrid(flag.written)
 
 
 @rule("KV025", "speculation-differs", Severity.ERROR, scope=Release)

@@ -462,3 +462,80 @@ def _hashing(one: Engine, other: Engine) -> Iterator[tuple[str, Any, Any, Variab
     prefixes = [kv.option(store, "cache_prefix", "") if store else None for store in stores]
     if None not in prefixes and prefixes[0] != prefixes[1]:
         yield "cache_prefix", repr(prefixes[0]), repr(prefixes[1]), other.node
+
+
+@rule("KV078", "store-clients-differ", Severity.ERROR, scope=Release)
+def store_clients_differ(release: Release, context: Context) -> Iterator[Problem]:
+    """Engines of one Mooncake store that find each other in different ways.
+
+    Why:
+        Each client registers its memory with its metadata_server, and speaks its protocol: with another one it
+        cannot reach what the others stored.
+
+    Bad:
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: store}
+        data:
+          a.json: '{"master_server_address": "master:50051", "metadata_server": "P2PHANDSHAKE", "protocol": "tcp"}'
+          b.json: '{"master_server_address": "master:50051", "metadata_server": "P2PHANDSHAKE", "protocol": "rdma"}'
+        ---
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"MooncakeStoreConnector","kv_role":"kv_both"}']
+            env: [{name: MOONCAKE_CONFIG_PATH, value: /etc/mooncake/a.json}]
+            volumeMounts: [{name: store, mountPath: /etc/mooncake}]
+        volumes: [{name: store, configMap: {name: store}}]
+        ---
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"MooncakeStoreConnector","kv_role":"kv_both"}']
+            env: [{name: MOONCAKE_CONFIG_PATH, value: /etc/mooncake/b.json}]
+            volumeMounts: [{name: store, mountPath: /etc/mooncake}]
+        volumes: [{name: store, configMap: {name: store}}]
+        ```
+
+    Good:
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: store}
+        data:
+          a.json: '{"master_server_address": "master:50051", "protocol": "tcp", "global_segment_size": "8GB"}'
+          b.json: '{"master_server_address": "master:50051", "protocol": "tcp", "global_segment_size": "4GB"}'
+        ---
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"MooncakeStoreConnector","kv_role":"kv_both"}']
+            env: [{name: MOONCAKE_CONFIG_PATH, value: /etc/mooncake/a.json}]
+            volumeMounts: [{name: store, mountPath: /etc/mooncake}]
+        volumes: [{name: store, configMap: {name: store}}]
+        ---
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.33.0
+            args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"MooncakeStoreConnector","kv_role":"kv_both"}']
+            env: [{name: MOONCAKE_CONFIG_PATH, value: /etc/mooncake/b.json}]
+            volumeMounts: [{name: store, mountPath: /etc/mooncake}]
+        volumes: [{name: store, configMap: {name: store}}]
+        ```
+
+    References:
+        - docs/features/mooncake_store_connector_usage.md
+    """
+    first: dict[tuple[str, str], dict[str, Any]] = {}
+    for engine in release.engines:
+        found = kv.configuration(engine, "MOONCAKE_CONFIG_PATH", context)
+        if found is None or not kv.mentions(engine, "MooncakeStore"):
+            continue
+        node, config = found
+        before = first.setdefault((engine.pod.namespace, str(config.get("master_server_address"))), config)
+        for name in ("metadata_server", "protocol"):
+            given, other = before.get(name), config.get(name)
+            if given and other and given != other:
+                message = f"{name} is {other}, but {given} on another engine of the store"
+                yield Problem(node, message, f"Set the same {name} for every engine of the store.")
