@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
@@ -16,7 +17,7 @@ from vllm_phases.rules.registry import Context, Problem, rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vllm_phases.model import Node
+    from vllm_phases.model import Node, Release
 
 _MIG = re.compile(r"nvidia\.com/mig-(?P<profile>\d+g\.\d+gb)(\..+)?")
 _HALF = 0.5
@@ -288,10 +289,9 @@ def card_for_a_helper(pod: Pod, context: Context) -> Iterator[Problem]:
         - https://github.com/llm-d-incubation/llm-d-modelservice/issues/176
         - HAMi v2.10.0, pkg/device (init containers count, native sidecars as if they ended)
     """
-    release = context.release
     if pod.platform != "kubernetes" or not (serving := _serving(pod, context)):
         return
-    helpers = {id(component.container) for component in release.components}
+    helpers = _helpers(context.release)
     for container in pod.containers:
         request = gpu_request(pod, container)
         idle = container.init or id(container) in helpers
@@ -536,6 +536,12 @@ def _requests(claim: Object) -> Iterator[Node]:
 def _limits(pod: Pod) -> Iterator[tuple[str, Node]]:
     for container in pod.containers if pod.platform == "kubernetes" else ():
         yield from container.limits().items()
+
+
+@lru_cache(maxsize=4)
+def _helpers(release: Release) -> frozenset[int]:
+    """The containers of routing sidecars, pickers and routers."""
+    return frozenset(id(component.container) for component in release.components)
 
 
 def _serving(pod: Pod, context: Context) -> set[int]:
