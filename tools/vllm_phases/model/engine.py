@@ -177,7 +177,8 @@ def _servers(container: Container) -> Iterator[tuple[Invocation, int]]:
 
 def _serves(container: Container) -> bool:
     """Whether a container without a command runs an entrypoint that serves."""
-    return is_engine_image(container.image) or container.name == "vllm"
+    simulated = "sim" in container.image.name.split("-")
+    return is_engine_image(container.image) or (container.name == "vllm" and not simulated)
 
 
 def _engine(pod: Pod, container: Container, invocation: Invocation, start: int, given: str | None) -> Engine:

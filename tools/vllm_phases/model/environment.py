@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     """The data of a ConfigMap by name; None where it is not among the documents."""
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]*)\)")
-_HOLE = re.compile(r"\{\{.*?\}\}")
+_HOLE = re.compile(r"\{\{.*?\}\}|\$\{\w+\}")  # of templates and of envsubst
 
 
 def variables(container: Node, config: ConfigData) -> tuple[dict[str, Variable], bool]:

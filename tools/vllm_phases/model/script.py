@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from vllm_phases.sources.document import Document, Node
 
 _RUNTIMES = frozenset(("docker", "podman", "nerdctl"))
+# What `docker … create` and `docker … run` may be about, beside containers.
+_OTHER_OBJECTS = frozenset(
+    ("manifest", "network", "volume", "buildx", "context", "service", "config", "secret", "compose")
+)
 # Options of `docker run` without a value; any other takes the next word (docker/cli: cli/command/container).
 _SWITCHES = frozenset(
     (
@@ -54,6 +58,8 @@ def _docker(invocation: Invocation) -> tuple[list[Word], list[Word]] | None:
     if invocation.program() not in (*_RUNTIMES, "sudo") or not {"run", "create"} & set(texts[:5]):
         return None
     position = next(index for index, text in enumerate(texts) if text in ("run", "create")) + 1
+    if texts[position - 2] in _OTHER_OBJECTS:
+        return None
     start = position
     while position < len(words) and texts[position].startswith("-"):
         switch = texts[position].lstrip("-")

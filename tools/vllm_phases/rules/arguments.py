@@ -148,6 +148,9 @@ def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, --max-model-len=131072]
         ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, "--max-model-len=${LENGTH}", "--port={{ port }}"]
+        ```
 
     References:
         - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`

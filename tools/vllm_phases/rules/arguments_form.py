@@ -190,6 +190,9 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         command: [python3, -m, vllm.entrypoints.openai.api_server, --model, Qwen/Qwen3-8B]
         ```
+        ```sh
+        docker manifest create vllm/vllm-openai:v0.33.0 vllm/vllm-openai:v0.33.0-x86_64 vllm/vllm-openai:v0.33.0-aarch64
+        ```
 
     References:
         - vllm/utils/argparse_utils.py; vllm/entrypoints/cli/serve.py, model_tag
