@@ -104,21 +104,11 @@ class _Reader:
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._written = self._expanded = 0
-        self._takers: dict[str, Callable[[Any], None]] = {
-            "ScalarEvent": self._scalar,
-            "MappingStartEvent": lambda event: self._start(event, {}),
-            "MappingEndEvent": self._end,
-            "SequenceStartEvent": lambda event: self._start(event, []),
-            "SequenceEndEvent": self._end,
-            "AliasEvent": self._alias,
-            "DocumentStartEvent": self._document_start,
-        }
 
     def take(self, event: Any) -> None:
         """One event of libyaml."""
-        name = type(event).__name__
-        if name in self._takers:
-            self._takers[name](event)
+        if taker := _TAKERS.get(type(event).__name__):
+            taker(self, event)
 
     def _document_start(self, event: Any) -> None:
         self._anchors = {}
@@ -138,13 +128,14 @@ class _Reader:
             self._anchors[event.anchor] = (value, 1)
         self._put(value, 1, (mark.line, mark.column), event.style == "|")
 
-    def _start(self, event: Any, container: Any) -> None:
+    def _start(self, event: Any) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise Unreadable(f"nested more than {MAX_DEPTH} deep", *_at(event))
         frame = self._stack[-1] if self._stack else None
         if frame and isinstance(frame.container, dict) and frame.key is None:
             raise Unreadable("a mapping or list stands where a key must be", *_at(event))
         path = self._path(frame) if self._places is not None else ()
+        container: Any = {} if type(event).__name__ == "MappingStartEvent" else []
         self._stack.append(_Frame(container, event.anchor, path, _at(event)))
 
     def _end(self, event: Any) -> None:
@@ -209,6 +200,17 @@ class _Reader:
     def _step(frame: _Frame) -> str | int:
         """The key or index that is being read."""
         return len(frame.container) if frame.key is None else frame.key
+
+
+_TAKERS: dict[str, Callable[[_Reader, Any], None]] = {
+    "ScalarEvent": _Reader._scalar,
+    "MappingStartEvent": _Reader._start,
+    "MappingEndEvent": _Reader._end,
+    "SequenceStartEvent": _Reader._start,
+    "SequenceEndEvent": _Reader._end,
+    "AliasEvent": _Reader._alias,
+    "DocumentStartEvent": _Reader._document_start,
+}
 
 
 def _at(event: Any) -> tuple[int, int]:
