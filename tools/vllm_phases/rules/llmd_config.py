@@ -935,3 +935,38 @@ def picker_ignores_roles(config: PickerConfig, context: Context) -> Iterator[Pro
         place = config.node.at("plugins")
         fix = "Add disagg-profile-handler with a prefill decider, and a profile for each role."
         yield Problem(place if place else config.node, message, fix)
+
+
+@rule("LLMD054", "block-size-raised", Severity.NOTE, scope=PickerConfig)
+def block_size_raised(config: PickerConfig, context: Context) -> Iterator[Problem]:
+    """The approximate prefix index is told a block size that it does not use.
+
+    Why:
+        approx-prefix-cache-producer takes 64 tokens for anything below, with and without autoTune.
+
+    Bad:
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        plugins: [{type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 16, autoTune: false}}]
+        schedulingProfiles: [{name: default, plugins: []}]
+        ```
+
+    Good:
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        plugins: [{type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 64, autoTune: false}}]
+        schedulingProfiles: [{name: default, plugins: []}]
+        ```
+
+    References:
+        - observed with llm-d-router v0.10.0
+    """
+    least = 64
+    for plugin in config.of_type("approx-prefix-cache-producer"):
+        place = plugin.at("parameters", "blockSizeTokens")
+        if (given := place.number()) is not None and 0 < given < least:
+            yield Problem(
+                place, f"blockSizeTokens is {given}, and {least} is used", f"Write {least} or more."
+            )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Picker, Pool, Sidecar, access, relations
 from vllm_phases.model.objects import same_namespace
-from vllm_phases.rules import windows
+from vllm_phases.rules import ports, windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.llmd_sidecar import refused_options
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -734,4 +734,58 @@ def picker_value(picker: Picker, context: Context) -> Iterator[Problem]:
         elif option.name in _SWITCHES and option.attached and text.lower() not in _BOOLEANS:
             yield Problem(
                 option, f"--{option.name} is {text!r}, neither true nor false", "Write true or false."
+            )
+
+
+@rule("LLMD055", "selector-port-not-served", Severity.ERROR, scope=Picker)
+def selector_port_not_served(picker: Picker, context: Context) -> Iterator[Problem]:
+    """A pod that the picker selects does not listen on one of --endpoint-target-ports.
+
+    Why:
+        Without a pool the picker takes every pod of --endpoint-selector with every port for an endpoint.
+        Requests to a port that nobody opened fail.
+
+    Bad:
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--endpoint-selector=app=demo-1, --endpoint-target-ports=8000]
+        ---
+        args: [Qwen/Qwen3-8B, --port=8200]
+        ```
+
+    Good:
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--endpoint-selector=app=demo-1, --endpoint-target-ports=8200]
+        ---
+        args: [Qwen/Qwen3-8B, --port=8200]
+        ```
+
+    References:
+        - llm-d/llm-d-router v0.10.0: pkg/epp/server/options.go
+    """
+    option = picker.arguments.last("endpoint-target-ports")
+    pairs = [part.partition("=") for part in (picker.arguments.text("endpoint-selector") or "").split(",")]
+    listed = [part.strip() for part in (option.value or "").split(",")] if option else []
+    if (
+        option is None
+        or not all(middle and value for _, middle, value in pairs)
+        or not all(map(str.isdecimal, listed))
+    ):
+        return
+    selector = {name.strip(): value.strip() for name, _, value in pairs}
+    for pod in context.release.index.selected(selector, picker.pod.namespace):
+        heard = ports.served(context.release, pod)
+        missing = sorted(ports.wanted(pod, frozenset(map(int, listed))) - heard) if heard is not None else []
+        if missing:
+            listens = ", ".join(map(str, sorted(heard or ()))) or "no port"
+            message = (
+                f"{pod.name} is selected and listens on {listens}, not on {', '.join(map(str, missing))}"
+            )
+            yield Problem(
+                option, message, "Name the port of the sidecar, or of the engine where it has none."
             )

@@ -467,6 +467,13 @@ def prefill_keep_alive(engine: Engine, context: Context) -> Iterator[Problem]:
         spec:
           containers:
             - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: decode}}
+        spec:
+          initContainers:
+            - {name: routing-proxy, image: 'ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0', restartPolicy: Always}
+          containers:
+            - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
 
     Good:
@@ -483,6 +490,13 @@ def prefill_keep_alive(engine: Engine, context: Context) -> Iterator[Problem]:
               image: vllm/vllm-openai:v0.33.0
               args: [Qwen/Qwen3-8B]
               env: [{name: VLLM_HTTP_TIMEOUT_KEEP_ALIVE, value: '120'}]
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: decode}}
+        spec:
+          initContainers:
+            - {name: routing-proxy, image: 'ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0', restartPolicy: Always}
+          containers:
+            - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
 
     References:
@@ -491,7 +505,9 @@ def prefill_keep_alive(engine: Engine, context: Context) -> Iterator[Problem]:
     name = "VLLM_HTTP_TIMEOUT_KEEP_ALIVE"
     given, number = engine.variables.get(name), engine.variable(name)
     known = number is not None and number.isdecimal()
-    if engine.role != "prefill" or not relations.pools_of(context.release, engine.pod):
+    pools = relations.pools_of(context.release, engine.pod) if engine.role == "prefill" else ()
+    pods = (pod for pool in pools for pod in relations.pods_of(context.release, pool))
+    if not any(ports.sidecar_in(context.release, pod) for pod in pods):
         return
     if given is None and engine.container.complete:
         message = (
