@@ -336,7 +336,7 @@ def no_readiness_probe(engine: Engine, context: Context) -> Iterator[Problem]:
         ```
 
     References:
-        - https://github.com/airunway/airunway/issues/401
+        - https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/
     """
     probes = [engine.container.probe(kind) for kind in ("startup", "readiness")]
     headless = engine.arguments.truth("headless") or engine.arguments.open
@@ -366,7 +366,7 @@ def health_of_one_node(engine: Engine, context: Context) -> Iterator[Problem]:
         ```
 
     References:
-        - facts: failures.md, 13
+        - vllm 0.33.0, the health route asks the engine core, not every rank
         - https://lws.sigs.k8s.io/docs/concepts/ (RecreateGroupOnPodRestart)
     """
     liveness, count = engine.container.probe("liveness"), nodes(engine)

@@ -183,7 +183,6 @@ def rollout_needs_spare_gpu(engine: Engine, context: Context) -> Iterator[Proble
         ```
 
     References:
-        - https://github.com/defilantech/LLMKube/issues/192
         - https://github.com/kserve/kserve/issues/5452
     """
     rolling = _rolling(engine.pod)
