@@ -315,59 +315,6 @@ def _in_cluster(url: Url, asked: int, router: Router, release: Release) -> Itera
         yield Problem(url.word, message, "Use a port of the Service.")
 
 
-@rule("NET005", "router-roles-swapped", Severity.ERROR, scope=Router)
-def router_roles_swapped(router: Router, context: Context) -> Iterator[Problem]:
-    """A router's prefill address leads to decode engines, or the other way round.
-
-    Why:
-        A consumer cannot hand out the KV cache of a prompt, and a producer cannot take it.
-
-    Bad:
-        ```yaml
-        kind: Service
-        apiVersion: v1
-        metadata: {name: one}
-        spec: {selector: {app: demo-1}, ports: [{port: 8000}]}
-        ---
-        args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_consumer"}']
-        ---
-        containers:
-          - name: router
-            image: registry.example.net/vllm-router:0.1.17
-            command: [vllm-router]
-            args: [--vllm-pd-disaggregation, --prefill, 'http://one:8000']
-        ```
-
-    Good:
-        ```yaml
-        kind: Service
-        apiVersion: v1
-        metadata: {name: one}
-        spec: {selector: {app: demo-1}, ports: [{port: 8000}]}
-        ---
-        args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
-        ---
-        containers:
-          - name: router
-            image: registry.example.net/vllm-router:0.1.17
-            command: [vllm-router]
-            args: [--vllm-pd-disaggregation, --prefill, 'http://one:8000']
-        ```
-
-    References:
-        - https://github.com/vllm-project/router
-    """
-    roles = {"kv_producer": "prefill", "kv_consumer": "decode"}
-    for option in ("prefill", "decode"):
-        for url in relations.urls(router, option):
-            service = relations.service_at(context.release, url.host, router.pod.namespace)
-            found = relations.engines_of(context.release, service) if service else ()
-            given = {roles.get(engine.kv.role, "") if engine.kv else "" for engine in found}
-            if len(given) == 1 and (other := given.pop()) and other != option:
-                message = f"--{option} leads to {url.host}, whose engines are for {other}"
-                yield Problem(url.word, message, f"Give it to --{other}.")
-
-
 @rule("NET006", "policy-blocks-transfer", Severity.ERROR, scope=Release)
 def policy_blocks_transfer(release: Release, context: Context) -> Iterator[Problem]:
     """A NetworkPolicy keeps the decode engine from its prefill engine.
