@@ -53,7 +53,7 @@ def _container(service: Node) -> Container:
         name=str(service.path[-1]),
         image=image(interpolate(service.at("image")).text, service.at("image")),
         words=(*_words(entrypoint), *_words(command)),
-        has_command=bool(entrypoint.value),
+        has_command=bool(entrypoint),
         variables=variables,
         complete=not service.at("env_file") and not service.at("extends"),
         ports=tuple(_port(node) for node in service.items("ports")),

@@ -274,6 +274,10 @@ def entrypoint_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         image: registry.example.net/ours/serving:1.0
         args: [vllm, serve, Qwen/Qwen3-8B]
         ```
+        ```compose
+        services:
+          engine: {image: "vllm/vllm-openai:v0.33.0", entrypoint: "", command: vllm serve Qwen/Qwen3-8B}
+        ```
 
     References:
         - docker/Dockerfile of vLLM, ENTRYPOINT

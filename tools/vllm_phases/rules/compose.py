@@ -136,7 +136,11 @@ def unknown_dependency(pod: Pod, context: Context) -> Iterator[Problem]:
         target = services.at(name)
         whole = not pod.spec.document.root.at("include") and not pod.spec.at("extends")
         if not isinstance(target.value, dict):
-            if whole and node.at("required").value is not False:
+            if (
+                whole
+                and name not in _service_names(context.release)
+                and node.at("required").value is not False
+            ):
                 yield Problem(node, f"depends_on names {name}, which is no service here", "Name a service.")
         elif node.text("condition") == "service_healthy" and _is_official(target, context):
             check = target.at("healthcheck")
@@ -414,6 +418,12 @@ def _is_official(service: Node, context: Context) -> bool:
 def _engine_nodes(release: Release) -> frozenset[tuple[int, tuple[str | int, ...]]]:
     nodes = (engine.node for engine in release.engines if engine.pod.platform == "compose")
     return frozenset((id(node.document), node.path) for node in nodes)
+
+
+@functools.lru_cache(maxsize=4)
+def _service_names(release: Release) -> frozenset[str]:
+    """The services of all compose files, which may be merged."""
+    return frozenset(pod.name for pod in release.pods if pod.platform == "compose")
 
 
 def _published(node: Node) -> tuple[str, str] | None:

@@ -175,7 +175,7 @@ def selector_misses_template(found: Object, context: Context) -> Iterator[Proble
     if found.kind not in _WORKLOADS or found.group != "apps":
         return
     labels = found.node.mapping("spec", "template", "metadata", "labels")
-    for key, node in found.node.entries("spec", "selector", "matchLabels"):
+    for key, node in found.node.entries("spec", "selector", "matchLabels") if labels else ():  # else: a patch
         if labels.get(key) != node.text():
             has = f"{key}={labels[key]}" if key in labels else f"no label {key}"
             message = f"the selector asks for {key}={node.text()}, but the template has {has}"

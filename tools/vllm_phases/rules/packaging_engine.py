@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_official_image
-from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ def service_link(engine: Engine, context: Context) -> Iterator[Problem]:
     reads = engine.release.env if engine.release else frozenset(("VLLM_PORT",))
     strict = bool(engine.arguments.truth("fail-on-environ-validation"))
     for name in sorted(linked if strict else linked.keys() & reads):
-        near = (one for one in linked[name] if same_namespace(one.object.namespace, pod.namespace))
-        service = next(near, None)
+        service = next((one for one in linked[name] if one.object.namespace == pod.namespace), None)
         if service is None or name in engine.variables:
             continue
         effect = "to a URL in this pod, where vLLM reads a number"
@@ -109,6 +107,13 @@ def file_not_there(engine: Engine, context: Context) -> Iterator[Problem]:
             args: [/models/Qwen3-8B]
             env: [{name: LMCACHE_CONFIG_FILE, value: /opt/kv/local.yaml}]
             volumeMounts: [{name: models, mountPath: /models}, {name: kv, mountPath: /opt/kv/local.yaml, subPath: a}]
+        ```
+        ```compose
+        services:
+          engine:
+            image: vllm/vllm-openai:v0.33.0
+            command: [/models/Qwen3-8B]
+            volumes: ["${MODELS:?where the models are}:/models"]
         ```
         ```yaml
         image: registry.example.net/ours/engine-with-models:1.0
@@ -159,8 +164,9 @@ def _may_come_from_elsewhere(engine: Engine) -> bool:
     options = container.options
     mounted = options is not None and any(name in options for name in ("mount", "volumes-from", "tmpfs"))
     injected = engine.pod.owner is not None and engine.pod.owner.group not in _PLAIN_GROUPS
+    unread = any(not mount.path.startswith("/") for mount in container.mounts)
     composed = engine.pod.platform == "compose" and any(container.node.at(key) for key in _ELSEWHERE)
-    return scripted or mounted or injected or composed or engine.pod.platform == "shell"
+    return scripted or mounted or injected or unread or composed or engine.pod.platform == "shell"
 
 
 @functools.lru_cache(maxsize=4)
