@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -141,6 +142,14 @@ class Container:
 
     def probe(self, kind: ProbeKind) -> Probe | None:
         """One of its probes, with the defaults of Kubernetes filled in."""
+        return self._probes[kind]
+
+    @functools.cached_property
+    def _probes(self) -> dict[ProbeKind, Probe | None]:
+        kinds: tuple[ProbeKind, ...] = ("startup", "liveness", "readiness")
+        return {kind: self._probe(kind) for kind in kinds}
+
+    def _probe(self, kind: ProbeKind) -> Probe | None:
         node = self.node.at(f"{kind}Probe")
         actions = [name for name in ("httpGet", "tcpSocket", "exec", "grpc") if node.at(name)]
         if not actions:
@@ -159,7 +168,7 @@ class Container:
         path = node.text(actions[0], "path")
         return Probe(kind, actions[0], path, port, delay, period, timeout, failures, node)
 
-    @property
+    @functools.cached_property
     def pre_stop(self) -> PreStop | None:
         """Its preStop hook."""
         node = self.node.at("lifecycle", "preStop")

@@ -82,7 +82,7 @@ class Document:
         return 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # not frozen: millions are made, and that would double their cost
 class Node:
     """A value of a document with the way to it. Nothing raises: what is not there is a node of None."""
 
