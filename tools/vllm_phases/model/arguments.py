@@ -73,12 +73,19 @@ class Arguments:
 
     def last(self, name: str) -> Argument | None:
         """The option that counts: the last without keys, or else the last."""
-        found = self.all(name)
-        whole = tuple(option for option in found if not option.keys)
-        return next(reversed(whole or found), None)
+        return self._last.get(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
+
+    @functools.cached_property
+    def _last(self) -> dict[str, Argument]:
+        found: dict[str, Argument] = {}
+        for option in self.options:
+            whole = option.name in found and not found[option.name].keys
+            if not (option.keys and whole):
+                found[option.name] = option
+        return found
 
     @functools.cached_property
     def _by_name(self) -> dict[str, tuple[Argument, ...]]:
