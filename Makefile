@@ -47,13 +47,15 @@ lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
 	$(BIN)/shellcheck .ci/run tests/node/machine.sh
 
 .PHONY: docs
-docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md and the charts' engine facts
+docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md and the engine facts
 	$(BIN)/vllm-phases schema generate
 	$(BIN)/vllm-phases catalogue chart
+	$(BIN)/vllm-phases rules --write docs/rules.md
 
 .PHONY: bench
-bench: $(VENV)/.ready tools ## Compare `vllm-phases check` with one `helm template` process a file
+bench: $(VENV)/.ready tools ## Compare `check` with one `helm template` a file; time of `lint` by number of objects
 	$(BIN)/python tests/bench/bench_check.py
+	$(BIN)/python tests/bench/bench_lint.py
 
 .PHONY: lock
 lock: $(VENV)/.ready ## Pin the development environment anew, with hashes

@@ -73,6 +73,9 @@ from vllm.config import DeviceConfig
 class CompilationConfig:
     level: int = 0
 
+def parse_dataclass(text, cls=CompilationConfig):
+    return cls(**json.loads(text))
+
 def optional_type(converter):
     def _optional_type(text):
         return None if text == "None" else converter(text)
@@ -86,12 +89,16 @@ def make_arg_parser(parser):
     parser.add_argument("--tensor-parallel-size", "-tp", type=optional_type(int), default=1)
     parser.add_argument("--enforce-eager", action=BooleanOptionalAction, default=False)
     parser.add_argument("--dtype", choices=["auto", "half"], default="auto")
-    parser.add_argument("--compilation-config", type=json.loads, default=CompilationConfig())
+    parser.add_argument("--compilation-config", type=parse_dataclass, default=CompilationConfig())
     return parser
 """,
 }
 
 CONTENTS = {
+    "configs": {
+        "compilation-config": {"class": "CompilationConfig", "closed": False},
+        "compilation-config.level": {"type": "int"},
+    },
     "connectors": {"ExampleConnector": {}, "NixlConnector": {}},
     "env": {"VLLM_API_KEY": {}, "VLLM_PORT": {}},
     "kv_transfer": {

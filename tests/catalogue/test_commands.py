@@ -95,7 +95,7 @@ environment variables
   + VLLM_ROCM_MONO_DECODE
   + VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4
   + VLLM_ROCM_USE_AITER_TRITON_SPARSE_MLA
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize(

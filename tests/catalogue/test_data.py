@@ -141,3 +141,15 @@ def test_every_accelerator_has_an_image() -> None:
         "cpu": None,
     }
     assert all("{version}" in image["tag"] and image["source"] for image in images.values())
+
+
+def test_a_config_says_whether_it_refuses_other_keys() -> None:
+    assert load("0.33.0").configs["kv-events-config"].closed
+    assert not load("0.13.0").configs["kv-events-config"].closed
+    assert load("0.13.0").configs["compilation-config"].closed
+
+
+def test_the_keys_of_a_config_belong_to_a_release() -> None:
+    assert "kv_rank" in load("0.31.0").configs["kv-transfer-config"].fields
+    assert "kv_rank" not in load("0.32.0").configs["kv-transfer-config"].fields
+    assert load("0.33.0").configs["kv-events-config"].fields["hwm"] == "int"

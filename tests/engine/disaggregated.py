@@ -18,7 +18,7 @@ from tests.engine.process import Server
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tests.conftest import Objects, Render
     from tests.engine.service import Machine

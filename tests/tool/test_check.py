@@ -53,7 +53,8 @@ spec:
 
 @pytest.fixture
 def chart(make_chart: MakeChart) -> Path:
-    """charts/vllm-stack with one engine, where `check` looks for it."""
+    """charts/vllm-stack with one engine, where `check` looks for it; of the rules only some run."""
+    Path(".vllm-phases.yaml").write_text("select: [ARG00, ENV001, LINT002]\n")
     return make_chart("vllm-stack", values=VALUES, schema=SCHEMA, templates={"engine.yaml": DEPLOYMENT})
 
 
@@ -326,3 +327,17 @@ class TestCommandLine:
         monkeypatch.setenv("VLLM_PHASES_TRACEBACK", "1")
         with pytest.raises(KeyError, match="oops"):
             command("check", "--chart", chart)
+
+
+class TestSuppressions:
+    def test_stand_in_the_values(self, phase: Callable[..., None], command: Command) -> None:
+        phase("phase1.yaml", "args:\n  size: 2 # vllm-phases: ignore[ARG001] a patched engine\n  sizes: 3\n")
+        outcome = command("check", "--format", "json")
+        found = json.loads(outcome.out)["findings"]
+        assert [(finding["rule_id"], finding["line"]) for finding in found] == [("ARG001", 3)]
+
+    def test_that_excuse_nothing_are_told(self, phase: Callable[..., None], command: Command) -> None:
+        phase("phase1.yaml", "size: 1 # vllm-phases: ignore[ARG001] a patched engine\n")
+        outcome = command("check", "--format", "json")
+        found = json.loads(outcome.out)["findings"]
+        assert [(finding["rule_id"], finding["line"]) for finding in found] == [("LINT002", 1)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from vllm_phases import catalogue, rules
-from vllm_phases.manifests import Manifest
-from vllm_phases.rules.engine import engines
+from vllm_phases import rules
+from vllm_phases.model import Document, Release
+from vllm_phases.rules.origin import in_values
 from vllm_phases.values import Values, load
 
 if TYPE_CHECKING:
@@ -20,17 +20,24 @@ NOTHING = Values({}, {})
 
 def deployment(
     *args: str, template: str = "stack/charts/base/templates/deployment.yaml", **container: Any
-) -> Manifest:
+) -> Document:
     """A Deployment whose engine container has these arguments."""
     engine = {"name": "vllm", "command": ["vllm", "serve"], "args": ["some/model", *args], **container}
     labels = {"app.kubernetes.io/component": "server"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [engine]}}
-    document = {"kind": "Deployment", "metadata": {"name": "demo-server"}, "spec": {"template": pod}}
-    return Manifest(template, 1, document)
+    return kubernetes(
+        {"kind": "Deployment", "metadata": {"name": "demo-server"}, "spec": {"template": pod}}, template
+    )
 
 
-def check(manifest: Manifest, version: str = "0.33.0", values: Values = NOTHING) -> list[Finding]:
-    return list(rules.run([manifest], catalogue.load(version), values))
+def kubernetes(tree: dict[str, Any], template: str = "a.yaml") -> Document:
+    return Document(template, "kubernetes", tree)
+
+
+def check(document: Document, version: str = "0.33.0", values: Values = NOTHING) -> list[Finding]:
+    """What the rules on flags and variables find."""
+    context = rules.Context(Release((document,), version), "1.35.0")
+    return list(rules.run(context, rules.Selection(("ARG00", "ENV001")), in_values(values)))
 
 
 def told(*args: str, version: str = "0.33.0") -> list[tuple[str, str, str]]:
@@ -56,8 +63,9 @@ class TestEngines:
         ids=["entrypoint", "command", "path", "module"],
     )
     def test_are_containers_that_run_vllm(self, container: dict[str, Any], words: tuple[str, ...]) -> None:
-        pod = Manifest("a.yaml", 1, {"kind": "Pod", "spec": {"containers": [container]}})
-        assert [engine.arguments for engine in engines(pod)] == [words]
+        pod = kubernetes({"kind": "Pod", "spec": {"containers": [container]}})
+        (engine,) = Release((pod,)).engines
+        assert tuple(word.text for word in engine.words) == words
 
     @pytest.mark.parametrize(
         "container",
@@ -65,16 +73,14 @@ class TestEngines:
         ids=["script", "other"],
     )
     def test_are_no_others(self, container: dict[str, Any]) -> None:
-        assert (
-            list(engines(Manifest("a.yaml", 1, {"kind": "Pod", "spec": {"containers": [container]}}))) == []
-        )
+        assert Release((kubernetes({"kind": "Pod", "spec": {"containers": [container]}}),)).engines == ()
 
     def test_stand_in_any_pod_template(self) -> None:
         pod = {"spec": {"containers": [{"name": "vllm", "args": ["m"]}]}}
         group = {"spec": {"leaderWorkerTemplate": {"leaderTemplate": pod, "workerTemplate": pod}}}
         job = {"spec": {"jobTemplate": {"spec": {"template": pod}}}}
-        assert len(list(engines(Manifest("a.yaml", 1, group)))) == 2
-        assert len(list(engines(Manifest("a.yaml", 1, job)))) == 1
+        assert len(Release((kubernetes(group),)).engines) == 2
+        assert len(Release((kubernetes(job),)).engines) == 1
 
 
 class TestUnknownFlag:
@@ -107,10 +113,10 @@ class TestRemovedFlag:
             (
                 "ARG002",
                 "vLLM 0.33.0 has no flag --task any more; 0.12.0 was the last release that had it",
-                "Remove --task, or run vLLM 0.12.0.",
+                "Write --runner and --convert, such as --runner=pooling --convert=embed for embeddings.",
             )
         ]
-        assert told("--task=generate", version="0.12.0") == []
+        assert [rule for rule, _, _ in told("--task=generate", version="0.12.0")] == ["ARG008"]
 
 
 class TestAcceptedFlags:
@@ -179,8 +185,7 @@ class TestValuesOfFlags:
 
 class TestUnknownEnvironment:
     def variables(self, *names: str) -> list[tuple[str, str, str]]:
-        manifest = deployment(env=[{"name": name, "value": "1"} for name in names])
-        found = check(manifest)
+        found = check(deployment(env=[{"name": name, "value": "1"} for name in names]))
         assert {finding.severity.value for finding in found} <= {"warning"}
         return [(finding.rule_id, finding.message, finding.remediation) for finding in found]
 
@@ -198,7 +203,7 @@ class TestUnknownEnvironment:
 
     def test_a_dropped_one_has_its_last_release(self) -> None:
         ((rule, message, remediation),) = self.variables("VLLM_ATTENTION_BACKEND")
-        assert (rule, remediation) == ("ENV001", "Remove VLLM_ATTENTION_BACKEND.")
+        assert (rule, remediation) == ("ENV001", "Give --attention-backend (from vLLM 0.13).")
         assert message.startswith("vLLM 0.33.0 does not read VLLM_ATTENTION_BACKEND any more; 0.1")
         assert message.endswith(" was the last release that did")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases import catalogue, manifests, rules
+from vllm_phases import catalogue, manifests, model, rules, suppression
 from vllm_phases.finding import Finding, Location, Severity, reading_order
 from vllm_phases.render import RenderError
-from vllm_phases.rules.engine import engines
+from vllm_phases.rules.origin import in_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vllm_phases.manifests import Manifest
     from vllm_phases.render import Release, Renderer
     from vllm_phases.schema.validate import ValuesSchema
+    from vllm_phases.suppression import Suppression
     from vllm_phases.values import Values
 
 
@@ -57,12 +58,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks sets of values against one chart; the chart's schema is read once for all of them."""
+    """Checks sets of values against one chart; the chart's schema is read once for all of them.
+
+    selection  which rules of the linter run
+    """
 
     chart: Path
     schema: ValuesSchema
     renderer: Renderer
     release: Release
+    selection: rules.Selection = rules.EVERY_RULE
 
     def refused(self, values: Values) -> tuple[Finding, ...]:
         """What the chart's schema has against the values."""
@@ -84,17 +89,28 @@ class Checker:
             if refused := tuple(_refused(error, values_set.values)):
                 return Result(values_set, refused, engine_version=version)
             return Result(values_set, (_unrendered(error),), rendered=False, engine_version=version)
-        warned = (_warning(text) for text in rendering.warnings)
-        found = sorted((*warned, *self._findings(objects, version, values_set.values)), key=reading_order)
-        return Result(values_set, tuple(found), True, version, len(objects), sum(map(_pods, objects)))
+        if version:
+            catalogue.load(version)  # UsageError where the catalogue does not reach back to it
+        deployed = _model(objects, version)
+        findings = (
+            *(_warning(text) for text in rendering.warnings),
+            *self._findings(objects, deployed, values_set.values),
+        )
+        excuses = (*_excuses(values_set.files), *suppression.in_annotations(deployed))
+        ran = [rule_id for rule_id in rules.known_ids() if rule_id in self.selection]
+        found = sorted(suppression.apply(findings, excuses, ran), key=reading_order)
+        engines = sum(engine.pod.replicas or 0 for engine in deployed.engines)
+        return Result(values_set, tuple(found), True, version, len(objects), engines)
 
-    def _findings(self, objects: tuple[Manifest, ...], version: str, values: Values) -> Iterator[Finding]:
+    def _findings(
+        self, objects: tuple[Manifest, ...], deployed: model.Release, values: Values
+    ) -> Iterator[Finding]:
         from vllm_phases.objects import validate
 
         for manifest in objects:
             yield from validate(manifest, self.release.kube_version)
-        if version:
-            yield from rules.run(objects, catalogue.load(version), values)
+        context = rules.Context(deployed, self.release.kube_version)
+        yield from rules.run(context, self.selection, in_values(values))
 
 
 def _engine_version(merged: Mapping[str, Any]) -> str:
@@ -104,10 +120,19 @@ def _engine_version(merged: Mapping[str, Any]) -> str:
     return node if isinstance(node, str) else ""
 
 
-def _pods(manifest: Manifest) -> int:
-    """Engine pods of a workload; one where it leaves the number to an autoscaler."""
-    replicas = (manifest.document.get("spec") or {}).get("replicas", 1)
-    return replicas * sum(1 for _ in engines(manifest)) if isinstance(replicas, int) else 0
+def _model(objects: tuple[Manifest, ...], version: str) -> model.Release:
+    documents = (
+        model.Document(manifest.template, "kubernetes", manifest.document, line=manifest.line)
+        for manifest in objects
+    )
+    return model.Release(tuple(documents), version or None)
+
+
+def _excuses(files: tuple[Path, ...]) -> Iterator[Suppression]:
+    """The suppressions in the comments of values files."""
+    for file in files:
+        text = file.read_text(encoding="utf-8-sig")
+        yield from suppression.in_comments(model.Document(str(file), "kubernetes", None, text))
 
 
 def _refused(error: RenderError, values: Values) -> Iterator[Finding]:

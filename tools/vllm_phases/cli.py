@@ -19,6 +19,9 @@ _USAGE, _NOT_RENDERED, _INTERNAL, _INTERRUPTED = 2, 4, 4, 130
 _TRACEBACK = "VLLM_PHASES_TRACEBACK"
 _COMMANDS = {
     "check": "Check values: schema, rendering, Kubernetes objects, vLLM flags.",
+    "lint": "Judge any vLLM deployment: Kubernetes objects, docker compose files, shell commands.",
+    "explain": "Print why a rule of the linter exists, with examples.",
+    "rules": "List the rules of the linter, or write docs/rules.md.",
     "render": "Print the manifests of one set of values, as `helm template` does.",
     "schema": "Make the charts' schemas, default values and documentation from schemas/*.yaml.",
     "catalogue": "What each vLLM release knows: flags, environment variables, connectors and kv-transfer "

@@ -7,6 +7,7 @@ is in data/, made by `vllm-phases catalogue add` or written by hand with its sou
 from __future__ import annotations
 
 from vllm_phases.catalogue.release import (
+    Config,
     EngineRelease,
     Flag,
     KvField,
@@ -18,6 +19,7 @@ from vllm_phases.catalogue.release import (
 from vllm_phases.catalogue.store import facts
 
 __all__ = [
+    "Config",
     "EngineRelease",
     "Flag",
     "KvField",

@@ -88,6 +88,7 @@ def main(tree: Path) -> None:
         "kv_transfer": {field.name: kv_field(field) for field in dataclasses.fields(kv_transfer)},
         "env": {name: {} for name in env_names(tree / "vllm/envs.py")},
         "connectors": {name: {} for name in connector_names(tree / CONNECTORS)},
+        "configs": dict(configs(parser)),
     }
     json.dump(answer, sys.stdout)
 
@@ -206,6 +207,37 @@ def kv_field(field: dataclasses.Field[Any]) -> dict[str, Any]:
     if default is dataclasses.MISSING or type(default).__name__ == "PydanticUndefinedType":
         return {"type": annotation(field.type), "computed": True}
     return without_nothing({"type": annotation(field.type), "default": plain(default)})
+
+
+def configs(parser: argparse.ArgumentParser) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each flag whose JSON becomes a configuration object, and each key that it takes: "flag" and "flag.key".
+
+    closed: whether the class refuses keys that it does not have; else they are passed over. A class that
+    rewrites its keys before it reads them is left out: what it takes cannot be told from its fields.
+    """
+    for action in parser._actions:
+        found = _configuration(action.type)
+        if found is None or _rewrites(found):
+            continue
+        name = next(option for option in action.option_strings if option.startswith("--"))[2:]
+        closed = (getattr(found, "__pydantic_config__", None) or {}).get("extra") == "forbid"
+        yield name, {"class": found.__name__, "closed": closed}
+        for field in dataclasses.fields(found):
+            if field.init and getattr(field.default, "init", None) is not False:
+                yield f"{name}.{field.name}", {"type": annotation(field.type)}
+
+
+def _configuration(converter: Any) -> Any:
+    """The class behind an option's converter, which keeps it as the default of an argument."""
+    while converter is not None and getattr(converter, "__name__", "") != "parse_dataclass":
+        converter = next((cell.cell_contents for cell in getattr(converter, "__closure__", None) or ()), None)
+    return None if converter is None else converter.__defaults__[0]
+
+
+def _rewrites(configuration: type) -> bool:
+    decorators = getattr(configuration, "__pydantic_decorators__", None)
+    validators = decorators.model_validators.values() if decorators else ()
+    return any(validator.info.mode != "after" for validator in validators)
 
 
 def annotation(hint: Any) -> str:

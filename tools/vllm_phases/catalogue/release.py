@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.catalogue import store
@@ -57,6 +57,20 @@ class KvField:
 
 
 @dataclass(frozen=True)
+class Config:
+    """The class that the JSON of a flag becomes.
+
+    name    of the class, "KVEventsConfig"
+    closed  whether it refuses keys that it does not have; else it passes over them
+    fields  the type of each key, as Python writes it: "int", "str | None", "Literal['null', 'zmq']"
+    """
+
+    name: str
+    closed: bool
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Resolution:
     """What the engine's parser makes of an option.
 
@@ -88,7 +102,8 @@ class Resolution:
 class EngineRelease:
     """One release; `requested` is the version that was asked for, which may lie beside the catalogue's.
 
-    flags  by every option string that the parser takes, so that several keys lead to one flag
+    flags    by every option string that the parser takes, so that several keys lead to one flag
+    configs  by the name of the flag; only of flags whose JSON becomes an object of a class
     """
 
     version: str
@@ -97,6 +112,7 @@ class EngineRelease:
     connectors: frozenset[str]
     kv_transfer_fields: Mapping[str, KvField]
     env: frozenset[str]
+    configs: Mapping[str, Config] = field(default_factory=dict)
 
     @property
     def newer_than_catalogue(self) -> bool:
@@ -168,7 +184,21 @@ def _read(version: str, requested: str) -> EngineRelease:
         connectors=frozenset(store.at("connectors", version)),
         kv_transfer_fields={name: _field(record) for name, record in fields.items()},
         env=frozenset(store.at("env", version)),
+        configs=_configs(store.at("configs", version)),
     )
+
+
+def _configs(records: store.Records) -> dict[str, Config]:
+    fields: dict[str, dict[str, str]] = {}
+    for name, record in records.items():
+        flag, dot, key = name.partition(".")
+        if dot:
+            fields.setdefault(flag, {})[key] = record["type"]
+    return {
+        name: Config(record["class"], record["closed"], fields.get(name, {}))
+        for name, record in records.items()
+        if "." not in name
+    }
 
 
 def _flag(name: str, record: store.Record) -> Flag:

@@ -1,6 +1,6 @@
 """The data files of the catalogue: what every release has, each entry once with the releases that have it.
 
-A file of generated data (flags.json, env.json, connectors.json, kv_transfer.json) is
+A file of generated data (configs.json, flags.json, env.json, connectors.json, …) is
 
     {"about": "…", "entries": {NAME: [{"in": SPANS, **RECORD}, …], …}}
 
@@ -24,7 +24,7 @@ Records = dict[str, Record]
 """Record by name, as one release has them."""
 
 DATA = Path(__file__).parent / "data"
-KINDS = ("connectors", "env", "flags", "kv_transfer")
+KINDS = ("configs", "connectors", "env", "flags", "kv_transfer")
 
 _ABOUT = "Made by `vllm-phases catalogue add` from vLLM's releases; do not edit. Format: catalogue/store.py."
 

@@ -69,11 +69,13 @@ class Request:
 
     def checker(self) -> Checker:
         """What checks sets of values against the chart."""
+        from vllm_phases import configuration
         from vllm_phases.check import Checker
         from vllm_phases.schema.validate import ValuesSchema
 
         release, chart = self.release(), self.chosen_chart()
-        return Checker(chart, ValuesSchema(chart), self.chosen_renderer(), release)
+        selection = configuration.load(Path.cwd()).selection()
+        return Checker(chart, ValuesSchema(chart), self.chosen_renderer(), release, selection)
 
     def chosen_renderer(self) -> Renderer:
         """The embedded Helm, or the program."""

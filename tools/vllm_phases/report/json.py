@@ -33,11 +33,12 @@ def _set(result: Result, chart: Path) -> dict[str, Any]:
         "engine_version": result.engine_version,
         "objects": result.objects,
         "engines": result.engines,
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [as_object(finding) for finding in result.findings],
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def as_object(finding: Finding) -> dict[str, Any]:
+    """A finding with its place taken apart; file, line and column are null where it has none."""
     place = finding.location
     return {
         "rule_id": finding.rule_id,

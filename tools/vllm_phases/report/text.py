@@ -11,7 +11,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.report.verdict import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vllm_phases.check import Result
     from vllm_phases.finding import Finding, Location
@@ -27,15 +27,19 @@ def report(results: Sequence[Result]) -> str:
     return "\n\n".join(filter(None, (found, "\n".join(_table(results)))))
 
 
-def findings(found: Iterable[Finding]) -> str:
-    """Every finding, in words once, however many sets or engines have it."""
-    return "\n\n".join(dict.fromkeys("\n".join(_finding(finding)) for finding in found))
+def findings(found: Iterable[Finding], texts: Mapping[str, str] | None = None) -> str:
+    """Every finding, in words once, however many sets or engines have it.
+
+    texts  what has no file to show lines from, such as standard input, by its name
+    """
+    lines = {name: tuple(text.splitlines()) for name, text in (texts or {}).items()}
+    return "\n\n".join(dict.fromkeys("\n".join(_finding(finding, lines)) for finding in found))
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, texts: dict[str, tuple[str, ...]]) -> Iterator[str]:
     """Place, message and rule; the line of the file with a caret; what to do."""
     place = finding.location
-    frame = list(_frame(place)) if place else []
+    frame = list(_frame(place, _lines(place.file, texts))) if place else []
     where = f"{_where(place)}: " if place else ""
     in_values = frame or (place and place.file.startswith(_SET))
     subject = f"{finding.object}: " if finding.object and not in_values else ""
@@ -51,20 +55,21 @@ def _where(place: Location) -> str:
     return place.file if place.file.startswith(_SET) else str(place)
 
 
-def _frame(place: Location) -> Iterator[str]:
-    lines = _lines(place.file)
+def _frame(place: Location, lines: tuple[str, ...]) -> Iterator[str]:
     if place.line <= len(lines):
         number = str(place.line)
         yield f"  {number} | {lines[place.line - 1]}"
         yield f"  {' ' * len(number)} | {' ' * (place.column - 1)}{click.style('^', fg='green', bold=True)}"
 
 
-def _lines(file: str) -> tuple[str, ...]:
-    """The lines of a file; none for what is no file, such as --set or a template inside a chart."""
-    try:
-        return tuple(Path(file).read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError):
-        return ()
+def _lines(file: str, texts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The lines of a file, read once; none for what is no file, such as --set or a template of a chart."""
+    if file not in texts:
+        try:
+            texts[file] = tuple(Path(file).read_text(encoding="utf-8").splitlines())
+        except (OSError, UnicodeDecodeError):
+            texts[file] = ()
+    return texts[file]
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:

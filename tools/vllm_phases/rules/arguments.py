@@ -1,24 +1,21 @@
-"""Flags of engines, held against the parser of their release."""
+"""ARG: flags of engines, held against the parser of their release."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases.finding import Finding, Severity
+from vllm_phases.finding import Severity
+from vllm_phases.model import Engine
 from vllm_phases.rules.history import last_release
-from vllm_phases.rules.origin import origin
-from vllm_phases.yaml_document import dotted
+from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from vllm_phases.catalogue import EngineRelease, Flag
-    from vllm_phases.rules.engine import Engine
-    from vllm_phases.values import Values
+    from vllm_phases.catalogue import EngineRelease, Flag, Resolution
+    from vllm_phases.model import Argument
 
 # What the parser reads as a value of each type (vllm/utils/argparse_utils.py); other types take any text.
 _INT = r"[+-]?\d+(_\d+)*"
@@ -37,107 +34,230 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Option:
-    """An option as it was written, with the words that the parser would take for its values."""
+@rule("ARG001", "unknown-flag", Severity.ERROR, scope=Engine, versioned=True)
+def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A flag that no release up to the engine's has, or a beginning that fits several flags.
 
-    written: str
-    values: tuple[str, ...]
-    attached: bool  # the value stands in the same word, after "="
+    Why:
+        vLLM's parser refuses what it does not know, so the server does not start.
 
+    Bad:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --tensor-paralel-size=2]
+        ```
 
-def check(engine: Engine, release: EngineRelease, values: Values) -> Iterator[Finding]:
-    """ARG001 to ARG005: flags that the engine would not accept, or accepts only by luck."""
-    for option in _options(engine.arguments):
-        for finding in _problems(option, release):
-            key = option.written.lstrip("-")
-            path, location = origin(engine, values, "args", key, key.removeprefix("no-"))
-            yield replace(finding, path=dotted(path), object=engine.manifest.id, location=location)
+    Good:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --tensor-parallel-size=2]
+        ```
 
-
-def _options(words: Sequence[str]) -> Iterator[_Option]:
-    """The options among the words, each with the words that follow it up to the next option."""
-    starts = [index for index, word in enumerate(words) if re.match(r"--\w|-[A-Za-z]", word)]
-    for start, end in pairwise([*starts, len(words)]):
-        written, attached, value = words[start].partition("=")
-        following = (value,) if attached else tuple(words[start + 1 : end])
-        yield _Option(written, following, bool(attached))
-
-
-def _problems(option: _Option, release: EngineRelease) -> Iterator[Finding]:
-    resolution = release.resolve(option.written)
-    if resolution.flag is None:
-        yield _unknown(resolution.option, resolution.matches, release)
-        return
-    spelling = resolution.matches[0]
-    if not option.written.startswith("--"):  # -O3 and the like hold their value
-        return
-    if resolution.abbreviated:
-        yield _abbreviated(resolution.option, spelling, release)
-    if "." in option.written:
-        yield from _keys(option, spelling, resolution.flag)
-    else:
-        yield from _values(option, spelling, resolution.flag)
+    References:
+        - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
+    """
+    for option, resolution, release in _resolved(engine):
+        if resolution.matches and resolution.flag is None:
+            message = f"{_this(release)} takes {resolution.option} for any of {', '.join(resolution.matches)}"
+            yield Problem(option, message, "Write the whole flag.")
+        elif (
+            resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
+        ):
+            near = release.nearest(resolution.option)
+            yield Problem(
+                option,
+                f"{_this(release)} has no flag {resolution.option}"
+                + (f"; did you mean {near}?" if near else ""),
+                f"Write {near}." if near else f"Remove {resolution.option}.",
+            )
 
 
-def _unknown(option: str, matches: Sequence[str], release: EngineRelease) -> Finding:
-    """ARG002 for a flag of an earlier release, ARG001 for any other that this release does not take."""
-    this = f"vLLM {release.version}"
-    if matches:
-        return _unknown_flag(
-            f"{this} takes {option} for any of {', '.join(matches)}", "Write the whole flag."
-        )
-    if last := last_release(release.version, lambda earlier: option in earlier.flags):
-        message = f"{this} has no flag {option} any more; {last} was the last release that had it"
-        return Finding(
-            "ARG002", "removed-flag", Severity.ERROR, message, f"Remove {option}, or run vLLM {last}."
-        )
-    near = release.nearest(option)
-    return _unknown_flag(
-        f"{this} has no flag {option}" + (f"; did you mean {near}?" if near else ""),
-        f"Write {near}." if near else f"Remove {option}.",
-    )
+@rule("ARG002", "removed-flag", Severity.ERROR, scope=Engine, versioned=True)
+def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A flag that only earlier releases have.
+
+    Why:
+        vLLM's parser refuses what it does not know, so the server does not start after an update.
+
+    Bad:
+        ```yaml
+        image: vllm/vllm-openai:v0.13.0
+        args: [Qwen/Qwen3-Embedding-4B, --task=embed]
+        ```
+
+    Good:
+        ```yaml
+        image: vllm/vllm-openai:v0.13.0
+        args: [Qwen/Qwen3-Embedding-4B, --runner=pooling, --convert=embed]
+        ```
+
+    References:
+        - `vllm serve --help=all` of the releases, read by `vllm-phases catalogue add`
+        - https://github.com/gpustack/gpustack/issues/3991
+    """
+    for option, resolution, release in _resolved(engine):
+        name = resolution.option
+        if not resolution.matches and (last := _last_with(name, release)):
+            message = f"{_this(release)} has no flag {name} any more; {last} was the last release that had it"
+            successor = context.facts("argument_successors").get(name.lstrip("-"), {}).get("use")
+            yield Problem(option, message, successor or f"Remove {name}, or run vLLM {last}.")
 
 
-def _unknown_flag(message: str, remediation: str) -> Finding:
-    return Finding("ARG001", "unknown-flag", Severity.ERROR, message, remediation)
+@rule("ARG003", "bad-choice", Severity.ERROR, scope=Engine, versioned=True)
+def bad_choice(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A value that is not among those that the flag takes.
+
+    Why:
+        vLLM's parser refuses it, so the server does not start.
+
+    Bad:
+        ```yaml
+        image: vllm/vllm-openai:v0.13.0
+        args: [Qwen/Qwen3-8B, --prefix-caching-hash-algo=sha256_cbor_64bit]
+        ```
+
+    Good:
+        ```yaml
+        image: vllm/vllm-openai:v0.13.0
+        args: [Qwen/Qwen3-8B, --prefix-caching-hash-algo=sha256_cbor]
+        ```
+
+    References:
+        - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
+        - https://github.com/kserve/kserve/issues/5011
+    """
+    for option, flag, value in _given_values(engine):
+        if _is_choice(value, flag):
+            continue
+        choices = ", ".join(map(str, flag.choices or ()))
+        message = f"{_spelling(option)} is {value!r}, but takes only {choices}"
+        yield Problem(option, message, f"Choose one of {choices}.")
 
 
-def _abbreviated(option: str, spelling: str, release: EngineRelease) -> Finding:
-    message = f"vLLM {release.version} completes {option} to {spelling}; a later release may refuse it"
-    return Finding("ARG005", "abbreviated-flag", Severity.WARNING, message, f"Write {spelling}.")
+@rule("ARG004", "bad-type", Severity.ERROR, scope=Engine, versioned=True)
+def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A value that is not what the flag takes: no number, no JSON, or one where none belongs.
+
+    Why:
+        vLLM's parser refuses it, so the server does not start. Helm writes large numbers as 1.31072e+05.
+
+    Bad:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --max-model-len=1.31072e+05]
+        ```
+
+    Good:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --max-model-len=131072]
+        ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, "--max-model-len=${LENGTH}", "--port={{ port }}"]
+        ```
+
+    References:
+        - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
+        - vllm/utils/argparse_utils.py (human_readable_int)
+    """
+    for option, resolution, _ in _resolved(engine):
+        if resolution.flag is not None and _is_spelt_out(option, resolution.flag):
+            for message, remediation in _misfits(option, resolution.flag):
+                yield Problem(option, message, remediation)
+    for option, flag, value in _given_values(engine):
+        if _is_choice(value, flag) and (wanted := _wanted(value, _kind(flag))):
+            message = f"{_spelling(option)} is {value!r}, but must be {wanted}"
+            yield Problem(option, message, f"Set {wanted}.")
 
 
-def _keys(option: _Option, spelling: str, flag: Flag) -> Iterator[Finding]:
-    """ARG004 for `--flag.key` where the flag is no JSON object."""
-    if "json" not in (flag.type or ""):
-        yield _bad_type(f"{option.written}: {spelling} takes no keys", f"Write {spelling} without a key.")
+@rule("ARG005", "abbreviated-flag", Severity.WARNING, scope=Engine, versioned=True)
+def abbreviated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
+    """A flag that the parser only completes.
+
+    Why:
+        A later release may have a second flag with the same beginning, and then refuses this one.
+
+    Bad:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --gpu-memory-util=0.8]
+        ```
+
+    Good:
+        ```yaml
+        args: [Qwen/Qwen3-8B, --gpu-memory-utilization=0.8]
+        ```
+
+    References:
+        - https://docs.python.org/3/library/argparse.html#allow-abbrev
+    """
+    for option, resolution, release in _resolved(engine):
+        if resolution.abbreviated and option.written.startswith("--"):
+            spelling = resolution.matches[0]
+            message = (
+                f"{_this(release)} completes {resolution.option} to {spelling}; a later release may refuse it"
+            )
+            yield Problem(option, message, f"Write {spelling}.")
 
 
-def _values(option: _Option, spelling: str, flag: Flag) -> Iterator[Finding]:
-    """ARG003 and ARG004: what the option is given is not what it takes."""
-    if flag.type is None:
+def _is_spelt_out(option: Argument, flag: Flag) -> bool:
+    """Whether an option is written as such; -O3, -n2 and the like hold their value."""
+    return option.written.startswith("--") or option.written in flag.options
+
+
+def _has_blank(option: Argument) -> bool:
+    """Whether flag and value are one word, which is told as ARG014."""
+    return " " in option.written
+
+
+def _resolved(engine: Engine) -> Iterator[tuple[Argument, Resolution, EngineRelease]]:
+    """The options of an engine as the parser of its release reads them."""
+    for option in engine.arguments.options:
+        if engine.release is not None and option.resolution is not None:
+            yield option, option.resolution, engine.release
+
+
+def _given_values(engine: Engine) -> Iterator[tuple[Argument, Flag, str]]:
+    """Each known value of a whole flag that takes values."""
+    for option, resolution, _ in _resolved(engine):
+        flag = resolution.flag
+        if flag is None or flag.type is None or option.keys or not _is_spelt_out(option, flag):
+            continue
+        for word in option.values:
+            if word.known and not (flag.type.startswith("optional ") and word.text in ("", "None")):
+                yield option, flag, word.text
+
+
+def _misfits(option: Argument, flag: Flag) -> Iterator[tuple[str, str]]:
+    """What is wrong with the form of an option, and what to write."""
+    spelling = _spelling(option)
+    if option.keys:
+        if "json" not in (flag.type or ""):
+            yield f"{option.written}: {spelling} takes no keys", f"Write {spelling} without a key."
+    elif flag.type is None:
         if option.attached:
-            message = f"{spelling} takes no value, but is given {option.values[0]!r}"
-            yield _bad_type(message, f"Write {spelling} alone; in values, {spelling[2:]}: true.")
-        return
-    if not option.values and flag.nargs not in ("?", "*"):
-        yield _bad_type(f"{spelling} has no value", f"Give {spelling} a value.")
-    several = flag.nargs not in (None, "?")
-    for value in option.values if several else option.values[:1]:
-        yield from _value(value, spelling, flag)
+            value = option.values[0].text
+            yield (
+                f"{spelling} takes no value, but is given {value!r}",
+                f"Write {spelling} alone; in values, {spelling[2:]}: true.",
+            )
+    elif not option.values and flag.nargs not in ("?", "*"):
+        yield f"{spelling} has no value", f"Give {spelling} a value."
 
 
-def _value(value: str, spelling: str, flag: Flag) -> Iterator[Finding]:
-    kind = (flag.type or "").removeprefix("optional ")
-    if kind != flag.type and value in ("", "None"):
-        return
-    if flag.choices is not None and value not in map(str, flag.choices):
-        choices = ", ".join(map(str, flag.choices))
-        message = f"{spelling} is {value!r}, but takes only {choices}"
-        yield Finding("ARG003", "bad-choice", Severity.ERROR, message, f"Choose one of {choices}.")
-    elif wanted := _wanted(value, kind):
-        yield _bad_type(f"{spelling} is {value!r}, but must be {wanted}", f"Set {wanted}.")
+def _spelling(option: Argument) -> str:
+    return option.resolution.matches[0] if option.resolution else option.written
+
+
+def _this(release: EngineRelease) -> str:
+    return f"vLLM {release.version}"
+
+
+def _last_with(option: str, release: EngineRelease) -> str | None:
+    return last_release(release.version, lambda earlier: option in earlier.flags)
+
+
+def _kind(flag: Flag) -> str:
+    return (flag.type or "").removeprefix("optional ")
+
+
+def _is_choice(value: str, flag: Flag) -> bool:
+    return flag.choices is None or value in map(str, flag.choices)
 
 
 def _wanted(value: str, kind: str) -> str | None:
@@ -145,6 +265,8 @@ def _wanted(value: str, kind: str) -> str | None:
     if kind in _NUMBERS:
         pattern, wanted = _NUMBERS[kind]
         return None if re.fullmatch(pattern, value.strip()) else wanted
+    if kind == "json or str" and re.fullmatch(r"\s*\{.*\}\s*", value, re.DOTALL):
+        kind = "json"
     if kind in _READERS:
         reader, wanted = _READERS[kind]
         try:
@@ -152,7 +274,3 @@ def _wanted(value: str, kind: str) -> str | None:
         except ValueError:
             return wanted
     return None
-
-
-def _bad_type(message: str, remediation: str) -> Finding:
-    return Finding("ARG004", "bad-type", Severity.ERROR, message, remediation)

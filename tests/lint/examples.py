@@ -1,0 +1,60 @@
+"""Short examples as documents: the fragments that a rule's docstring shows, put where they belong."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from vllm_phases import rules, sources
+from vllm_phases.model import Document, Release
+
+if TYPE_CHECKING:
+    from vllm_phases.finding import Finding
+    from vllm_phases.rules.registry import Example
+
+KUBE_VERSION = "1.35.0"
+_CONTAINER = {"name": "vllm", "image": "vllm/vllm-openai:v0.33.0", "args": ["Qwen/Qwen3-8B"]}
+_EVERY_RULE = rules.Selection()
+_FILES = {"yaml": "example.yaml", "compose": "compose.yaml", "sh": "example.sh"}
+
+
+def documents(example: Example) -> tuple[Document, ...]:
+    """The documents of an example. In "yaml", what has no kind is a part of a Deployment:
+
+    a pod template (it has spec.containers), a pod (it has containers), or else the engine's container.
+    """
+    name = _FILES[example.language]
+    if example.language != "yaml":
+        found = list(sources.read_text(example.text, name))
+        assert all(isinstance(item, Document) for item in found), found
+        return tuple(item for item in found if isinstance(item, Document))
+    trees, _ = sources.yaml_reader.documents(example.text)
+    return tuple(_document(tree, index) for index, tree in enumerate(trees))
+
+
+def findings(example: Example, selection: rules.Selection = _EVERY_RULE) -> list[Finding]:
+    """What the linter finds in an example."""
+    context = rules.Context(Release(documents(example)), KUBE_VERSION)
+    return list(rules.run(context, selection))
+
+
+def _document(tree: Any, index: int) -> Document:
+    assert isinstance(tree, dict), f"an example is a mapping, not {tree!r}"
+    file = PurePath("example.yaml").name
+    return Document(file, "kubernetes", tree if "kind" in tree else _deployment(tree, index))
+
+
+def _deployment(tree: dict[str, Any], index: int) -> dict[str, Any]:
+    name = f"demo-{index}"
+    if isinstance(tree.get("spec"), dict) and "containers" in tree["spec"]:
+        template = tree
+    else:
+        template = {"spec": tree if "containers" in tree else {"containers": [{**_CONTAINER, **tree}]}}
+    labels = {"app": name, **(template.get("metadata") or {}).get("labels", {})}
+    template = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+    }

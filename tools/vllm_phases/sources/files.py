@@ -1,0 +1,201 @@
+"""From paths and standard input to documents."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vllm_phases.finding import Finding, Location, Severity, UsageError
+from vllm_phases.sources import yaml_reader
+from vllm_phases.sources.document import Document
+from vllm_phases.sources.yaml_reader import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from vllm_phases.sources.document import Kind
+
+STDIN = "-"
+MAX_BYTES = 64 * 2**20
+_STDIN_NAME = "<stdin>"
+_YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
+_CHART = "Chart.yaml"
+_SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
+_SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
+_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What was read. texts holds what has no file to show lines from, by its name."""
+
+    documents: tuple[Document, ...]
+    findings: tuple[Finding, ...]
+    texts: dict[str, str]
+
+
+def read(
+    paths: Sequence[str], stdin: Any = None, excluded: Callable[[Path], bool] = lambda file: False
+) -> Sources:
+    """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
+
+    UsageError for a path that is not there. In folders, what is no document of ours is passed over, and so
+    are the files that `excluded` is true for.
+    """
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    texts: dict[str, str] = {}
+    for name, content, named in _contents(paths, stdin, excluded):
+        text, problem = _decoded(content, name)
+        if problem:
+            findings.append(problem)
+            continue
+        if name == _STDIN_NAME:
+            texts[name] = text
+        for found in read_text(text, name, named):
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                documents.append(found)
+    return Sources(tuple(documents), tuple(findings), texts)
+
+
+def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | Finding]:
+    """The documents of one text, and LINT001 for each that cannot be read.
+
+    named  whether the user named this very file, and so wants to hear that nothing in it is known
+    """
+    if name.endswith(_SHELL) or text.startswith("#!"):
+        yield Document(name, "command", text, text)
+        return
+    if not named and os.path.basename(name) == _CHART:
+        fix = f"Render it: helm template {os.path.dirname(name)} | vllm-phases lint -."
+        yield _unreadable(
+            Location(name, 1, 1), "is a Helm chart: its templates are not read", Severity.NOTE, fix
+        )
+        return
+    found = list(_yaml(text, name))
+    unreadable = all(isinstance(item, Finding) for item in found)
+    if unreadable and not name.endswith(_YAML) and _COMMAND.search(text):
+        yield Document(name, "command", text, text)
+        return
+    yield from found
+    if named and not found and text.strip():
+        message = "holds no Kubernetes object, no docker compose file and no command that starts vLLM"
+        yield _unreadable(Location(name, 1, 1), message, Severity.WARNING)
+
+
+def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
+    for line, part in _parts(text):
+        if not part.strip() or _only_comments(part):
+            continue
+        try:
+            trees, repeated = _trees(part)
+        except Unreadable as error:
+            yield _broken(part, name, line, error)
+            continue
+        for tree in trees:
+            if kind := _kind(tree):
+                yield Document(name, kind, tree, part, line, repeated=tuple(repeated))
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """The texts between separators, with the line on which each starts; the separator becomes blanks."""
+    start, line = 0, 1
+    for match in _SEPARATOR.finditer(text):
+        part = text[start : match.start()]
+        yield line, part if start == 0 else "   " + part
+        line += part.count("\n")
+        start = match.end()
+    yield line, text[start:] if start == 0 else "   " + text[start:]
+
+
+def _only_comments(part: str) -> bool:
+    lines = (line.strip() for line in part.splitlines())
+    return all(not line or line.startswith(("#", "%")) for line in lines)
+
+
+def _trees(part: str) -> tuple[list[Any], list[yaml_reader.KeyPath]]:
+    try:
+        return yaml_reader.documents(part)
+    except Unreadable:
+        if part.lstrip()[:1] in ("{", "["):  # JSON may have tabs where YAML may not
+            try:
+                return [json.loads(part)], []
+            except (ValueError, RecursionError):
+                pass
+        raise
+
+
+def _kind(tree: Any) -> Kind | None:
+    if not isinstance(tree, dict):
+        return None
+    if isinstance(tree.get("apiVersion"), str) and isinstance(tree.get("kind"), str):
+        return "kubernetes"
+    services = tree.get("services")
+    if isinstance(services, dict) and any(isinstance(service, dict) for service in services.values()):
+        return "compose"
+    return None
+
+
+def _broken(part: str, name: str, line: int, error: Unreadable) -> Finding:
+    place = Location(name, line + error.line, error.column + 1)
+    if not _HOLE.search(part):
+        return _unreadable(place, f"is no YAML that can be read: {error}")
+    fix = "Render it first: `helm template … | vllm-phases lint -`; for our charts, `vllm-phases check`."
+    return _unreadable(place, "is a template, not a manifest: it holds {{ … }}", Severity.WARNING, fix)
+
+
+def _unreadable(
+    place: Location, message: str, severity: Severity = Severity.ERROR, remediation: str = ""
+) -> Finding:
+    return Finding("LINT001", "unreadable", severity, message, remediation, location=place)
+
+
+def _decoded(content: bytes, name: str) -> tuple[str, Finding | None]:
+    if len(content) > MAX_BYTES:
+        return "", _unreadable(Location(name, 1, 1), f"is larger than {MAX_BYTES // 2**20} MiB")
+    try:
+        return content.decode("utf-8-sig"), None
+    except UnicodeDecodeError as error:
+        return "", _unreadable(Location(name, 1, 1), f"is not UTF-8 text (byte {error.start})")
+
+
+def _contents(
+    paths: Sequence[str], stdin: Any, excluded: Callable[[Path], bool]
+) -> Iterator[tuple[str, bytes, bool]]:
+    """Name and bytes of each file, and whether the user named it."""
+    for path in dict.fromkeys(paths):
+        if path == STDIN:
+            yield _STDIN_NAME, stdin.read() if stdin else b"", True
+        elif os.path.isdir(path):
+            for file in itertools.filterfalse(excluded, _walk(Path(path))):
+                yield str(file), _bytes(file), False
+        else:
+            yield path, _bytes(Path(path)), True
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"{file}: no such file or folder") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        if _CHART in files and "templates" in folders:
+            folders.remove("templates")
+        for name in sorted(files):
+            if name.endswith((*_YAML, *_SHELL)) and not name.startswith("."):
+                yield Path(root, name)
