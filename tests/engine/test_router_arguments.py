@@ -46,7 +46,9 @@ def argv(render: Render, file: str, **router: Any) -> list[str]:
 
 @pytest.mark.parametrize("router", [{}, EVERYTHING], ids=["defaults", "everything"])
 @pytest.mark.parametrize("file", [NIXL, MOONCAKE, P2P])
-def test_the_argv_of_every_connector_is_accepted(render: Render, route: Parser, file: str, router: Any) -> None:
+def test_the_argv_of_every_connector_is_accepted(
+    render: Render, route: Parser, file: str, router: Any
+) -> None:
     result = route(argv(render, file, **router))
     assert result.error == ""
     assert result.values["vllm_pd_disaggregation"] is True

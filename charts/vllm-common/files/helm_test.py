@@ -134,9 +134,7 @@ def prove_transfer():
             break
         time.sleep(1)
     if after["failed"] > before["failed"]:
-        fail(
-            f"prefill to decode: {after['failed'] - before['failed']:.0f} transfers failed, yet it answered"
-        )
+        fail(f"prefill to decode: {after['failed'] - before['failed']:.0f} transfers failed, yet it answered")
     if after["prefilled"] <= before["prefilled"]:
         fail("front door to prefill: the answer came, but prefill never saw the prompt")
     if not MOVED:

@@ -88,4 +88,14 @@ def _import_rules() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["EVERY_RULE", "Context", "Problem", "Release", "Rule", "Selection", "all_rules", "known_ids", "run"]
+__all__ = [
+    "EVERY_RULE",
+    "Context",
+    "Problem",
+    "Release",
+    "Rule",
+    "Selection",
+    "all_rules",
+    "known_ids",
+    "run",
+]
