@@ -222,7 +222,7 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
 
 @rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)
 def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
-    """A pod of a pool has no role that llm-d knows, or another one than its engine.
+    """A pod of a pool has no role that llm-d knows.
 
     Why:
         The picker's filters go by the label llm-d.ai/role. A misspelt role takes the pod out of both
@@ -287,9 +287,6 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
         elif producer and given is None and not _own_filter(context.release, pool):
             message = f"{_owner(pod)} runs a prefill engine without the label {facts['label']}, so it counts as decode"
             yield Problem(place, message, f"Set {facts['label']}: prefill on the pod template.")
-        elif producer and given == "decode":
-            message = f"{facts['label']} of {_owner(pod)} is decode, but its engine has kv_role kv_producer"
-            yield Problem(place.at(facts["label"]), message, f"Set {facts['label']}: prefill.")
 
 
 def _own_filter(release: Release, pool: Pool, value: str = "") -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Pod, Release, Route, Router, Service, relations
-from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import policies, ports
 from vllm_phases.rules.labels import added_by_controllers, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.model.network import ServicePort
-    from vllm_phases.model.relations import Url
 
 _WEB = re.compile(r"|https?(-.*)?|api|openai|web|server|vllm")
 _NUMBER = re.compile(r"\d{2,5}")
@@ -229,13 +227,13 @@ def front_door_past_router(service: Service, context: Context) -> Iterator[Probl
         yield Problem(service.node.at("spec", "selector"), message, "Lead it to the router's Service.")
 
 
-@rule("NET004", "router-address", Severity.ERROR, scope=Router)
+@rule("NET004", "router-address", Severity.WARNING, scope=Router)
 def router_address(router: Router, context: Context) -> Iterator[Problem]:
-    """A router is given an address at which no engine listens.
+    """A router is given a name that no Service here has, or a port that the pods behind it do not open.
 
     Why:
-        The name must be a Service (or a compose service) and the port one of its ports. The router answers 502
-        or 503, or does not get ready.
+        The name of a Service without an address of its own leads to its pods, so the port must be theirs. The
+        router answers 502 or 503, or does not get ready.
 
     Bad:
         ```yaml
@@ -250,7 +248,21 @@ def router_address(router: Router, context: Context) -> Iterator[Problem]:
           - name: router
             image: registry.example.net/vllm-router:0.1.17
             command: [vllm-router]
-            args: [--vllm-pd-disaggregation, --prefill, 'http://demo-prefill:8001']
+            args: [--vllm-pd-disaggregation, --prefill, 'http://demo-prefil:8000']
+        ```
+        ```yaml
+        kind: Service
+        apiVersion: v1
+        metadata: {name: demo-prefill}
+        spec: {clusterIP: None, selector: {app: demo-1}, ports: [{port: 80, targetPort: 8000}]}
+        ---
+        args: [Qwen/Qwen3-8B]
+        ---
+        containers:
+          - name: router
+            image: registry.example.net/vllm-router:0.1.17
+            command: [vllm-router]
+            args: [--vllm-pd-disaggregation, --prefill, 'http://demo-prefill:80']
         ```
 
     Good:
@@ -258,7 +270,7 @@ def router_address(router: Router, context: Context) -> Iterator[Problem]:
         kind: Service
         apiVersion: v1
         metadata: {name: demo-prefill}
-        spec: {selector: {app: demo-1}, ports: [{port: 8000}]}
+        spec: {clusterIP: None, selector: {app: demo-1}, ports: [{port: 80, targetPort: 8000}]}
         ---
         args: [Qwen/Qwen3-8B]
         ---
@@ -270,49 +282,26 @@ def router_address(router: Router, context: Context) -> Iterator[Problem]:
         ```
 
     References:
-        - https://github.com/vllm-project/router
+        - https://kubernetes.io/docs/concepts/services-networking/service/#headless-services
     """
-    for url in relations.urls(router, *_OPTIONS):
-        asked = url.port or (443 if url.scheme == "https" else 80)
-        if not url.word.known:
+    release, space = context.release, router.pod.namespace
+    for url in relations.urls(router, *_OPTIONS) if router.pod.platform == "kubernetes" else ():
+        service = relations.service_at(release, url.host, space)
+        if not url.word.known or (service is not None and not service.headless):
             continue
-        if router.pod.platform == "compose":
-            yield from _in_compose(url, asked, context.release)
-        elif router.pod.platform == "kubernetes":
-            yield from _in_cluster(url, asked, router, context.release)
-
-
-def _in_compose(url: Url, asked: int, release: Release) -> Iterator[Problem]:
-    for engine in release.engines:
-        heard = ports.engine_ports(engine)
-        if engine.pod.platform == "compose" and engine.pod.name == url.host and heard and asked not in heard:
-            listens = ", ".join(map(str, sorted(heard)))
-            message = f"the router calls {url.host} on port {asked}, which listens on {listens}"
-            yield Problem(url.word, message, "Use the port inside the container, not the published one.")
-
-
-def _in_cluster(url: Url, asked: int, router: Router, release: Release) -> Iterator[Problem]:
-    service = relations.service_at(release, url.host, router.pod.namespace)
-    if service is None:
-        names = [
-            name
-            for name in release.index.services_by_name
-            if relations.service_at(release, name, router.pod.namespace)
-        ]
-        if near := get_close_matches(url.host, names, 1, 0.85):
-            message = f"there is no Service {url.host!r} here; did you mean {near[0]}?"
-            yield Problem(url.word, message, f"Write {near[0]}.", Severity.WARNING)
-        return
-    offered = {port.number for port in service.ports}
-    if service.headless:
-        known = [ports.served(release, pod) for pod in relations.pods_of(release, service)]
-        if not known or None in known:
-            return
-        offered = {number for some in known for number in some or ()}
-    if asked not in offered:
-        listed = ", ".join(sorted(map(str, offered))) or "none"
-        message = f"the router calls {url.host} on port {asked}, and it has {listed}"
-        yield Problem(url.word, message, "Use a port of the Service.")
+        if service is None:
+            names = [
+                name for name in release.index.services_by_name if relations.service_at(release, name, space)
+            ]
+            if near := get_close_matches(url.host, names, 1, 0.85):
+                message = f"there is no Service {url.host!r} here; did you mean {near[0]}?"
+                yield Problem(url.word, message, f"Write {near[0]}.")
+            continue
+        heard = [ports.served(release, pod) for pod in relations.pods_of(release, service)]
+        asked = url.port or (443 if url.scheme == "https" else 80)
+        if heard and all(some is not None and asked not in some for some in heard):
+            message = f"{url.host} has no address of its own, and its pods do not listen on port {asked}"
+            yield Problem(url.word, message, "Use the port of the pods.", Severity.ERROR)
 
 
 @rule("NET006", "policy-blocks-transfer", Severity.ERROR, scope=Release)
@@ -520,55 +509,6 @@ def _calls(release: Release) -> Iterator[tuple[Pod, Engine]]:
     for prefill, decode in relations.pairs(release):
         if ports.sidecar_in(release, decode.pod) is not None:
             yield decode.pod, prefill
-
-
-@rule("NET008", "service-link-variable", Severity.ERROR, scope=Service)
-def service_link_variable(service: Service, context: Context) -> Iterator[Problem]:
-    """A Service's name makes Kubernetes set a variable that vLLM reads.
-
-    Why:
-        Unless enableServiceLinks is false, every container gets NAME_PORT=tcp://… for each Service of its
-        namespace. A Service called vllm sets VLLM_PORT, and the engine ends at start because that is no
-        number.
-
-    Bad:
-        ```yaml
-        kind: Service
-        apiVersion: v1
-        metadata: {name: vllm}
-        spec: {selector: {app: demo-1}, ports: [{port: 8000}]}
-        ---
-        args: [Qwen/Qwen3-8B]
-        ```
-
-    Good:
-        ```yaml
-        kind: Service
-        apiVersion: v1
-        metadata: {name: vllm}
-        spec: {selector: {app: demo-1}, ports: [{port: 8000}]}
-        ---
-        enableServiceLinks: false
-        containers: [{name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}]
-        ```
-
-    References:
-        - https://docs.vllm.ai/en/latest/configuration/env_vars/
-    """
-    name = service.object.name.upper().replace("-", "_").replace(".", "_")
-    if not name.startswith("VLLM") or service.headless:
-        return
-    made = {f"{name}_PORT", f"{name}_SERVICE_HOST", f"{name}_SERVICE_PORT"}
-    for engine in context.release.engines:
-        read = made & (engine.release.env if engine.release else {"VLLM_PORT"})
-        read -= set(engine.variables)
-        links = engine.pod.spec.at("enableServiceLinks").value is not False
-        here = same_namespace(engine.pod.namespace, service.object.namespace)
-        if read and links and here and engine.pod.platform == "kubernetes":
-            message = f"a Service of this name sets {sorted(read)[0]} in {engine.pod.name}, which vLLM reads as its own"
-            fix = "Rename the Service, or set enableServiceLinks: false on the engines' pods."
-            yield Problem(service.node.at("metadata", "name"), message, fix)
-            return
 
 
 @rule("NET009", "engine-on-loopback", Severity.ERROR, scope=Engine)
