@@ -80,6 +80,7 @@ def sleeping_pod(name: str, image: str, *command: str) -> dict[str, Any]:
         "name": "main",
         "image": image,
         "command": list(command or ("sleep", "infinity")),
+        "resources": {"requests": {"cpu": "100m"}},  # or spinning engines would leave it nothing
         "securityContext": RESTRICTED,
     }
     return {

@@ -207,22 +207,6 @@ def test_clients_reach_the_front_door_and_no_engine(
     assert set(attempts.values()) == {"TimeoutError timed out"}
 
 
-def test_helm_test_names_prefill_when_it_is_gone_and_passes_when_it_is_back(
-    climbed: tuple[Release, list[str]], progress: Callable[[str], None]
-) -> None:
-    release, _ = climbed
-    (pod,) = release.pods("prefill")
-    release.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
-    passed, said = helm_test(release)
-    progress(said)
-    assert not passed
-    assert "FAILED prefill: no ready engine behind demo-prefill:8000" in said
-    release.kubectl("rollout", "status", "deployment/demo-prefill", "--timeout=10m")
-    passed, said = helm_test(release)
-    progress(said)
-    assert passed
-
-
 def test_uninstall_ends_everything(climbed: tuple[Release, list[str]]) -> None:
     release, _ = climbed
     release.helm("uninstall", "demo", "--wait", "--timeout=5m")
