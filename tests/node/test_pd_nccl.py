@@ -26,7 +26,8 @@ pytestmark = pytest.mark.node
 
 PROMPTS = [f"{number}: " + " ".join(["red green blue"[: 5 + number]] * 12) for number in range(20)]
 
-# Asks without a pause, a new connection each time, and prints one line for each answer.
+# Asks all the time, a new connection each time, and prints one line for each answer. The pause leaves the machine's
+# few cores to the engines that start meanwhile.
 LOAD = """
 import json, sys, time, urllib.request
 url, model = sys.argv[1:]
@@ -37,10 +38,11 @@ while True:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
-            said = f"{answer.status} {json.load(answer)['usage']['completion_tokens']}"
+            said = "answered" if json.load(answer)["usage"]["completion_tokens"] else "empty"
     except Exception as error:
         said = f"{type(error).__name__} {error}"
     print(f"{time.time():.0f} {said}", flush=True)
+    time.sleep(0.5)
 """
 
 # Sums a metric over the pods of a role, from inside the cluster.
@@ -154,7 +156,7 @@ def helm_test(release: Release) -> tuple[bool, str]:
 def test_no_request_fails_while_the_release_climbs(load: list[str], progress: Callable[[str], None]) -> None:
     progress(f"{len(load)} requests during the climb, the last: {load[-1]}")
     assert len(load) > 20
-    assert [line for line in load if line.split()[1:] != ["200", "4"]] == []
+    assert [line for line in load if line.split()[1:] != ["answered"]] == []
 
 
 def test_kv_moves_for_completions_through_the_front_door(
