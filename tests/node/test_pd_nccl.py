@@ -174,7 +174,7 @@ def test_kv_moves_for_completions_through_the_front_door(
     time.sleep(2)
     after = {name: insider("decode", f"vllm:{name}") for name in names}
     progress(f"decode counted {json.dumps(before)} before and {json.dumps(after)} after one completion")
-    assert after["nixl_xfer_time_seconds_count"] == before["nixl_xfer_time_seconds_count"] + 1
+    assert after["nixl_xfer_time_seconds_count"] > before["nixl_xfer_time_seconds_count"]
     assert after["nixl_bytes_transferred_sum"] > before["nixl_bytes_transferred_sum"]
     assert after["nixl_num_failed_transfers_total"] == before["nixl_num_failed_transfers_total"]
 
