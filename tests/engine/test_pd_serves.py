@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engine import pods
-from tests.engine.disaggregated import Disaggregated, with_arguments
+from tests.engine.disaggregated import ADDRESSES, Disaggregated, with_arguments
 from tests.engine.process import Server
 from tests.engine.service import MODEL
 from tests.engine.test_pd_arguments import TALK
@@ -88,14 +88,14 @@ def test_helm_test_proves_the_transfer(pair: Disaggregated) -> None:
 def test_helm_test_names_prefill_while_it_is_gone(pair: Disaggregated) -> None:
     pair.become(prefill=None)
     assert failed(pair.helm_test(IMPATIENT))[0].startswith(
-        "FAILED prefill: no ready engine behind demo-prefill:8000"
+        f"FAILED prefill: no ready engine behind {ADDRESSES['prefill']}:8000"
     )
 
 
 def test_helm_test_names_decode_while_it_is_gone(pair: Disaggregated) -> None:
     pair.become(decode=None)
     assert failed(pair.helm_test(IMPATIENT))[0].startswith(
-        "FAILED decode: no ready engine behind demo-decode:8000"
+        f"FAILED decode: no ready engine behind {ADDRESSES['decode']}:8000"
     )
 
 
