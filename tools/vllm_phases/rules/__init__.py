@@ -9,9 +9,10 @@ import functools
 import importlib
 import os
 import pkgutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vllm_phases.finding import Finding, Severity
+from vllm_phases.finding import Finding, Fix, Severity
 from vllm_phases.model import Release
 from vllm_phases.model.objects import object_id
 from vllm_phases.rules.registry import Context, Problem, Rule, registered, subjects
@@ -44,10 +45,13 @@ def known_ids() -> frozenset[str]:
 def run(
     context: Context, selection: Selection = EVERY_RULE, locate: Locate | None = None
 ) -> Iterator[Finding]:
-    """What the selected rules find. A rule that fails is told as LINT004, and the others go on."""
+    """What the selected rules find. A rule that fails is told as LINT004, and the others go on.
+
+    locate  leads from what is read to another text, such as values; findings then have no fix
+    """
     for rule in all_rules():
         if rule.id in selection:
-            yield from _findings(rule, context, locate or written)
+            yield from _findings(rule, context, locate)
 
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
@@ -55,23 +59,33 @@ def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
     return ("" if problem.node is None else dotted(problem.node.path)), problem.location
 
 
-def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]:
+def _findings(rule: Rule, context: Context, locate: Locate | None) -> Iterator[Finding]:
     """What a rule finds, each thing once, though several pairs may lead to it."""
     told: set[Finding] = set()
     try:
         for subject in subjects(context.release, rule.scope):
             if rule.applies(subject):
                 for problem in rule.check(subject, context):
-                    finding = _finding(rule, problem, *locate(problem, subject))
+                    finding = _finding(rule, problem, *(locate or written)(problem, subject))
                     if finding not in told:
                         told.add(finding)
-                        yield finding
+                        yield finding if locate else replace(finding, fix=_fix(problem))
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
         message = f"rule {rule.id} failed: {type(error).__name__}: {error}"
         fix = "This is a fault of vllm-phases, not of your files: please report it."
         yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix)
+
+
+def _fix(problem: Problem) -> Fix | None:
+    """What puts a problem right in the file where it is written; None where that is not certain."""
+    if problem.repair is None:
+        return None
+    from vllm_phases.sources.repair import edits
+
+    found = edits(problem.repair)
+    return Fix(found, problem.repair.safe) if found else None
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

@@ -50,10 +50,11 @@ def _lines(rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _facts(rule: Rule) -> str:
-    """Severity, and the vLLM releases that it looks at."""
+    """Severity, the vLLM releases that it looks at, and what --fix does about it."""
     since = f"from vLLM {rule.since}" if rule.since else ""
     until = f"before vLLM {rule.until}" if rule.until else ""
     window = " and ".join(filter(None, (since, until)))
     if not window and rule.versioned:
         window = "needs the version of the engine"
-    return f"*{rule.severity.value}*" + (f", {window}" if window else "")
+    fixable = f"\n\nFix: {rule.fix}" if rule.fix else ""
+    return f"*{rule.severity.value}*" + (f", {window}" if window else "") + fixable

@@ -11,6 +11,8 @@ from vllm_phases.model import PickerConfig, relations
 from vllm_phases.rules import windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -571,7 +573,7 @@ def profile_without_role_filter(config: PickerConfig, context: Context) -> Itera
                 yield Problem(profile, message, f"Add {role}-filter to it.")
 
 
-@rule("LLMD048", "several-decode-endpoints", Severity.ERROR, scope=PickerConfig)
+@rule("LLMD048", "several-decode-endpoints", Severity.ERROR, scope=PickerConfig, fix="sets it to 1.")
 def several_decode_endpoints(config: PickerConfig, context: Context) -> Iterator[Problem]:
     """The picker chooses several endpoints, and the proxy takes one.
 
@@ -608,7 +610,7 @@ def several_decode_endpoints(config: PickerConfig, context: Context) -> Iterator
         place = plugin.at("parameters", "maxNumOfEndpoints")
         if name in used and _kinds(config, context).get(name) == "picker" and (place.number() or 1) > 1:
             message = f"maxNumOfEndpoints is {place.number()}, and the proxy answers 503 to more than one"
-            yield Problem(place, message, "Set it to 1, or remove it.")
+            yield Problem(place, message, "Set it to 1, or remove it.", repair=Repair((Set(place, 1),)))
 
 
 @rule("LLMD049", "experimental-plugin", Severity.ERROR, scope=PickerConfig)

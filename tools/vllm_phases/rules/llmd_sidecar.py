@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Engine, Sidecar, relations
-from vllm_phases.rules import ports, windows
+from vllm_phases.rules import ports, repairs, windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -20,7 +20,7 @@ _IDLE_SECONDS = 90  # how long the sidecar keeps a connection to prefill (llmd, 
 _ENDS_WITH_ERROR = "so the container ends at once and is started again without end"
 
 
-@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component)
+@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component, fix="sets restartPolicy: Always.")
 def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem]:
     """A server is an init container that must end before the engine starts, and it never ends.
 
@@ -60,7 +60,8 @@ def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem
             f"init container {container.name} runs a server ({component.kind}) without restartPolicy Always, "
             f"so the containers after it never start"
         )
-        yield Problem(container.node, message, "Set restartPolicy: Always on it.")
+        repair = repairs.entry_set(container.node, "restartPolicy", "Always")
+        yield Problem(container.node, message, "Set restartPolicy: Always on it.", repair=repair)
     elif version < _NATIVE_SIDECARS:
         message = (
             f"Kubernetes {context.kube_version} has no native sidecars, so {container.name} blocks the pod"

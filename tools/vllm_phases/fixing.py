@@ -1,0 +1,108 @@
+"""Fixes of findings made in texts: `vllm-phases lint --fix`.
+
+A pass makes every fix that does not touch another one; the texts are judged again, and the next pass makes
+what was put off, until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vllm_phases.finding import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from vllm_phases.finding import Edit, Finding, Fix
+
+    Judge = Callable[[], Sequence[Finding]]
+    """Judges the texts as they are now."""
+
+PASSES = 10
+"""After so many, fixes that undo each other would go on for ever."""
+
+_MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark, which is no part of the text
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """How many fixes were made, and what the files that they changed held before."""
+
+    made: int
+    before: dict[str, bytes]
+
+
+def repair(contents: dict[str, bytes], judge: Judge, unsafe: bool = False) -> Repaired:
+    """Make the fixes of what `judge` finds in `contents`, files by name; the unsafe ones where asked to."""
+    made = 0
+    before: dict[str, bytes] = {}
+    for _ in range(PASSES):
+        fixes = list(
+            _apart(finding.fix for finding in judge() if finding.fix and (finding.fix.safe or unsafe))
+        )
+        if not fixes:
+            break
+        made += len(fixes)
+        edits = [edit for fix in fixes for edit in fix.edits]
+        for file in {edit.start.file for edit in edits}:
+            before.setdefault(file, contents[file])
+            contents[file] = edited(contents[file], edits, file)
+    return Repaired(made, before)
+
+
+def edited(content: bytes, edits: Iterable[Edit], file: str) -> bytes:
+    """The content of a file with its edits made, from the last one to the first; other bytes stay."""
+    mark = _MARK if content.startswith(_MARK) else b""
+    text = content[len(mark) :].decode("utf-8")
+    own = {(edit.offset, edit.old, edit.new) for edit in edits if edit.start.file == file}
+    for offset, old, new in sorted(own, reverse=True):
+        if text[offset : offset + len(old)] != old:
+            raise AssertionError(f"{file}: an edit expects {old!r} at character {offset}")
+        text = text[:offset] + new + text[offset + len(old) :]
+    return mark + text.encode("utf-8")
+
+
+def difference(file: str, before: bytes, after: bytes) -> str:
+    """A unified diff, "" where nothing changes. Line ends stay as they are, so that it can be applied."""
+    old, new = (content.decode("utf-8").split("\n") for content in (before, after))
+    lines = difflib.unified_diff(_with_ends(old), _with_ends(new), file, file)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def write(file: Path, content: bytes) -> None:
+    """Put new content into a file; UsageError where that is not allowed."""
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
+    """The fixes, each once, of which none touches one before it."""
+    taken: dict[str, list[Edit]] = {}
+    for fix in dict.fromkeys(fixes):
+        others = [(edit, other) for edit in fix.edits for other in taken.get(edit.start.file, ())]
+        if any(_touch(edit, other) for edit, other in others):
+            continue
+        for edit in fix.edits:
+            taken.setdefault(edit.start.file, []).append(edit)
+        yield fix
+
+
+def _touch(edit: Edit, other: Edit) -> bool:
+    """Whether two edits change the same characters, or insert at the same place."""
+    first, last = sorted((edit, other), key=lambda one: one.offset)
+    return last.offset < first.offset + len(first.old) or (
+        last.offset == first.offset + len(first.old) and not (first.old and last.old)
+    )
+
+
+def _with_ends(lines: list[str]) -> list[str]:
+    """Lines with their ends; the rest behind the last end is a line only where it is not empty."""
+    *whole, rest = lines
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
