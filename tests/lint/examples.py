@@ -73,7 +73,7 @@ def written(example: Example) -> tuple[str, str]:
 def judged(text: str, name: str, selection: rules.Selection = _EVERY_RULE) -> list[Finding]:
     """What the linter finds in the text of a file."""
     found = sources.read_text(text, name)
-    release = Release([item for item in found if isinstance(item, Document)])
+    release = Release(tuple(item for item in found if isinstance(item, Document)))
     return list(rules.run(rules.Context(release, KUBE_VERSION), selection))
 
 
@@ -89,6 +89,9 @@ def _whole(text: str, index: int) -> str:
     )
     labels = f"    metadata: {{labels: {{app: {name}}}}}\n"
     if isinstance(tree.get("spec"), dict) and "containers" in tree["spec"]:
+        if "labels" in (tree.get("metadata") or {}):
+            return head + textwrap.indent(text.replace("labels: {", f"labels: {{app: {name}, ", 1), "    ")
+        text = text.replace("metadata: {", f"metadata: {{labels: {{app: {name}}}, ", 1)
         return head + ("" if "metadata" in tree else labels) + textwrap.indent(text, "    ")
     if "containers" in tree:
         return head + labels + "    spec:\n" + textwrap.indent(text, "      ")

@@ -12,7 +12,7 @@ import pkgutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vllm_phases.finding import Finding, Fix, Severity
+from vllm_phases.finding import Finding, Severity
 from vllm_phases.model import Release
 from vllm_phases.model.objects import object_id
 from vllm_phases.rules.registry import Context, Problem, Rule, registered, subjects
@@ -20,9 +20,10 @@ from vllm_phases.rules.selection import Selection
 from vllm_phases.yaml_document import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from vllm_phases.finding import Location
+    from vllm_phases.finding import Fix, Location
+    from vllm_phases.sources.repair import Repair
 
     Locate = Callable[[Problem, object], "tuple[str, Location | None]"]
     """The path and the place to show for a problem of a subject."""
@@ -49,9 +50,18 @@ def run(
 
     locate  leads from what is read to another text, such as values; findings then have no fix
     """
-    for rule in all_rules():
-        if rule.id in selection:
-            yield from _findings(rule, context, locate)
+    found = [
+        pair
+        for rule in all_rules()
+        if rule.id in selection
+        for pair in _findings(rule, context, locate or written)
+    ]
+    if locate is not None:
+        yield from (finding for finding, _ in found)
+        return
+    fixes = _fixes([problem.repair if problem else None for _, problem in found])
+    for (finding, _), fix in zip(found, fixes, strict=True):
+        yield replace(finding, fix=fix) if fix else finding
 
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
@@ -59,33 +69,32 @@ def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
     return ("" if problem.node is None else dotted(problem.node.path)), problem.location
 
 
-def _findings(rule: Rule, context: Context, locate: Locate | None) -> Iterator[Finding]:
+def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[tuple[Finding, Problem | None]]:
     """What a rule finds, each thing once, though several pairs may lead to it."""
     told: set[Finding] = set()
     try:
         for subject in subjects(context.release, rule.scope):
             if rule.applies(subject):
                 for problem in rule.check(subject, context):
-                    finding = _finding(rule, problem, *(locate or written)(problem, subject))
+                    finding = _finding(rule, problem, *locate(problem, subject))
                     if finding not in told:
                         told.add(finding)
-                        yield finding if locate else replace(finding, fix=_fix(problem))
+                        yield finding, problem
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
         message = f"rule {rule.id} failed: {type(error).__name__}: {error}"
         fix = "This is a fault of vllm-phases, not of your files: please report it."
-        yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix)
+        yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix), None
 
 
-def _fix(problem: Problem) -> Fix | None:
-    """What puts a problem right in the file where it is written; None where that is not certain."""
-    if problem.repair is None:
-        return None
-    from vllm_phases.sources.repair import edits
+def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
+    """What puts each problem right in its file; None where that is not certain."""
+    if not any(repairs):
+        return [None] * len(repairs)
+    from vllm_phases.sources.repair import fixes
 
-    found = edits(problem.repair)
-    return Fix(found, problem.repair.safe) if found else None
+    return fixes(repairs)
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

@@ -52,12 +52,12 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
 
     Bad:
         ```yaml
-        args: [Qwen/Qwen3-8B, --tensor-paralel-size=2]
+        args: [Qwen/Qwen3-8B, --max-modell-len=4096]
         ```
 
     Good:
         ```yaml
-        args: [Qwen/Qwen3-8B, --tensor-parallel-size=2]
+        args: [Qwen/Qwen3-8B, --max-model-len=4096]
         ```
 
     References:
@@ -99,6 +99,10 @@ def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         image: vllm/vllm-openai:v0.13.0
         args: [Qwen/Qwen3-Embedding-4B, --task=embed]
         ```
+        ```yaml
+        image: vllm/vllm-openai:v0.12.0
+        args: [Qwen/Qwen3-Embedding-4B, '--override-pooler-config={"pooling_type":"CLS"}']
+        ```
 
     Good:
         ```yaml
@@ -138,6 +142,9 @@ def bad_choice(engine: Engine, context: Context) -> Iterator[Problem]:
         image: vllm/vllm-openai:v0.13.0
         args: [Qwen/Qwen3-8B, --prefix-caching-hash-algo=sha256_cbor_64bit]
         ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --dtype=BFloat16]
+        ```
 
     Good:
         ```yaml
@@ -176,6 +183,9 @@ def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
     Bad:
         ```yaml
         args: [Qwen/Qwen3-8B, --max-model-len=1.31072e+05]
+        ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --enable-prefix-caching=true]
         ```
 
     Good:

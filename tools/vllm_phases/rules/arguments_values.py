@@ -37,6 +37,9 @@ def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, --served-model-name, chat, --served-model-name, qwen]
         ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --max-model-len, "8192", --port=8000, --max-model-len, "8192"]
+        ```
 
     Good:
         ```yaml
@@ -114,6 +117,10 @@ def deprecated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         image: vllm/vllm-openai:v0.12.0
         args: [Qwen/Qwen3-Embedding-4B, --task=embed]
+        ```
+        ```yaml
+        image: vllm/vllm-openai:v0.12.0
+        args: [Qwen/Qwen3-8B, --disable-log-requests]
         ```
 
     Good:

@@ -39,6 +39,9 @@ def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
         env:
           - {name: VLLM_ATTENTION_BACKEND, value: TRITON_ATTN}
         ```
+        ```yaml
+        env: [{name: VLLM_USE_V1, value: "1"}, {name: VLLM_LOGING_LEVEL, value: DEBUG}]
+        ```
 
     Good:
         ```yaml

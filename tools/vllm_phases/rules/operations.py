@@ -181,6 +181,16 @@ def engine_metric(release: Release, context: Context) -> Iterator[Problem]:
         ---
         image: vllm/vllm-openai:v0.33.0
         ```
+        ```yaml
+        kind: ScaledObject
+        apiVersion: keda.sh/v1alpha1
+        metadata: {name: demo}
+        spec:
+          scaleTargetRef: {name: demo-1}
+          triggers: [{type: prometheus, metadata: {query: 'avg(vllm:kv_cache_usage_percent)', threshold: '0.7'}}]
+        ---
+        image: vllm/vllm-openai:v0.33.0
+        ```
 
     Good:
         ```yaml

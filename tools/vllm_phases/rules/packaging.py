@@ -206,6 +206,9 @@ def repeated_name(pod: Pod, context: Context) -> Iterator[Problem]:
         ```yaml
         ports: [{name: http, containerPort: 8000}, {name: http, containerPort: 8001}]
         ```
+        ```yaml
+        env: [{name: HF_HOME, value: /a}, {name: HF_HOME, value: /a}]
+        ```
 
     Good:
         ```yaml
@@ -383,6 +386,13 @@ def repeated_key(document: Document, context: Context) -> Iterator[Problem]:
           engine:
             image: vllm/vllm-openai:v0.33.0
             image: vllm/vllm-openai:v0.32.0
+        ```
+        ```compose
+        services:
+          engine:
+            image: vllm/vllm-openai:v0.33.0
+            image: vllm/vllm-openai:v0.33.0
+            command: Qwen/Qwen3-8B
         ```
 
     Good:

@@ -102,30 +102,28 @@ def variable_renamed(variable: Variable, new: str, *, safe: bool = True) -> Repa
         return None
     if variable.word is not None:
         return respelt(variable.word, name, new, safe=safe)
+    if not _in_container(variable):
+        return None
     if node.text("name") == name:
         return Repair((Set(node.at("name"), new),), safe)
-    if node.path[-1:] == (name,):
-        return Repair((RenameKey(node, new),), safe)
-    return Repair((Substitute(node, 0, 0, name, new),), safe)
+    keyed = node.path[-1] == name
+    return Repair((RenameKey(node, new) if keyed else Substitute(node, 0, 0, name, new),), safe)
 
 
 def without_variable(variable: Variable) -> Repair | None:
     """A variable taken out of a container or service, where nothing else in its document speaks of it."""
-    in_container = variable.node.path[-2:-1] in (("env",), ("environment",))
-    if variable.word is not None or not in_container or not _only_mention(variable):
+    if not _in_container(variable) or not _only_mention(variable):
         return None
     return Repair((Remove(variable.node),))
 
 
 def variable_value(variable: Variable, new: str) -> Repair | None:
-    """Another value for a variable that has its value where it is named."""
-    if variable.word is not None or variable.value is None or variable.source != "value":
+    """Another value for a variable whose value stands as it is where it is named."""
+    if not _in_container(variable):
         return None
-    value = variable.node.at("value")
-    if value:
-        return Repair((Set(value, new),))
-    if isinstance(variable.node.value, str) and variable.node.path[-1:] == (variable.name,):
-        return Repair((Set(variable.node, new),))
+    for value in (variable.node.at("value"), variable.node):
+        if variable.value is not None and value.value == variable.value:
+            return Repair((Set(value, new),))
     return None
 
 
@@ -142,9 +140,8 @@ def variable_from_field(engine: Engine, name: str, field: str) -> Repair | None:
     given = engine.variables.get(name)
     if given is None:
         return _variable_added(engine, entry)
-    if given.word is not None or given.node.path[:-1] != engine.node.at("env").path:
-        return None
-    return Repair((Set(given.node, entry),)) if engine.pod.platform == "kubernetes" else None
+    inside = engine.pod.platform == "kubernetes" and _in_container(given)
+    return Repair((Set(given.node, entry),)) if inside else None
 
 
 def entry_set(node: Node, key: str, value: Any) -> Repair | None:
@@ -172,6 +169,11 @@ def _variable_added(engine: Engine, entry: dict[str, Any]) -> Repair | None:
         return None
     given = engine.node.at("env")
     return Repair((Add(given, None, entry) if given else Add(engine.node, "env", [entry]),))
+
+
+def _in_container(variable: Variable) -> bool:
+    """Whether a variable stands in the container or service itself, not in a ConfigMap or a command."""
+    return variable.word is None and variable.node.path[-2:-1] in (("env",), ("environment",))
 
 
 def _only_mention(variable: Variable) -> bool:

@@ -114,9 +114,9 @@ class Remove:
     def splices(self, layout: Layout) -> list[Splice]:
         """Its lines, or in brackets the entry with one comma."""
         path = self.node.path
-        while len(layout.siblings(path)) == 1 and isinstance(path[-1], int):
+        while path and len(layout.siblings(path)) == 1 and isinstance(path[-1], int):
             path = path[:-1]
-        if len(layout.siblings(path)) == 1:
+        if not path or len(layout.siblings(path)) == 1:
             raise Unclear
         return [_out(layout, path, layout.entry(path))]
 
@@ -302,12 +302,12 @@ def _out(layout: Layout, path: KeyPath, entry: Entry) -> Splice:
         return _lines_out(layout, entry, isinstance(path[-1], int))
     siblings = layout.siblings(path)
     place = siblings.index(entry)
-    if place + 1 < len(siblings):
-        start, end = entry.start, siblings[place + 1].start
-        between = layout.text[entry.end : end]
-    else:
+    if place:
         start, end = siblings[place - 1].end, entry.end
         between = layout.text[start : entry.start]
+    else:
+        start, end = entry.start, siblings[1].start
+        between = layout.text[entry.end : end]
     if not _BETWEEN_ITEMS.fullmatch(between) or _COMMENT.search(layout.text[entry.start : entry.end]):
         raise Unclear
     return Splice(start, end, "")
@@ -327,7 +327,9 @@ def _lines_out(layout: Layout, entry: Entry, item: bool) -> Splice:
 def _new_line(layout: Layout, children: Sequence[Entry], text: str, listed: bool) -> Splice:
     """A line before the first entry without a comment above, which would seem to speak of the new one."""
     line_end = "\r\n" if "\r\n" in layout.text else "\n"
-    for child in children:
+    first = children[0].start if children else 0
+    shares = layout.text[layout.line_start(first) : first].strip(" ")  # the line with a list's dash
+    for child in (*children[1:], children[0]) if shares and not listed else children:
         start = layout.line_start(child.start)
         above = layout.text[layout.line_start(start - 1) : start].strip() if start else ""
         before = layout.text[start : child.start]

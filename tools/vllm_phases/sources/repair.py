@@ -1,7 +1,7 @@
-"""From the repair that a rule proposes to edits of the user's file.
+"""From the repairs that rules propose to edits of the user's files.
 
 Only certain places are edited. The edited text is read again, and unless its values are the old ones but for
-the changes, there is no repair: so anchors, merge keys and odd quoting need no care of their own.
+the changes, there is no fix: so anchors, merge keys and odd quoting need no care of their own.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases.finding import Edit, Location
-from vllm_phases.sources import layout, yaml_reader
+from vllm_phases.finding import Edit, Fix, Location
+from vllm_phases.sources import yaml_reader
 from vllm_phases.sources.changes import Add, Change, Remove, Splice, Substitute, edited, within
-from vllm_phases.sources.layout import Unclear
+from vllm_phases.sources.layout import Layout, Unclear
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vllm_phases.sources.document import Document
 
@@ -31,68 +31,92 @@ class Repair:
     safe: bool = True
 
 
-def edits(repair: Repair) -> tuple[Edit, ...]:
-    """The edits that a repair comes down to; none where one of its places is not certain."""
-    by_document: dict[int, list[Change]] = {}
-    for change in repair.changes:
-        by_document.setdefault(id(change.node.document), []).append(change)
-    try:
-        return tuple(edit for changes in by_document.values() for edit in _edits(changes))
-    except Unclear:
-        return ()
+@dataclass(frozen=True)
+class _Part:
+    """What a repair does to one document."""
+
+    document: Document
+    changes: tuple[Change, ...]
+    splices: tuple[Splice, ...]
+
+    @property
+    def key(self) -> tuple[int, tuple[Splice, ...]]:
+        """Equal for parts that do the same."""
+        return id(self.document), self.splices
+
+
+def fixes(repairs: Sequence[Repair | None]) -> list[Fix | None]:
+    """The fix for each repair; None where there is none, or one of its places is not certain."""
+    drafts = [_draft(repair) for repair in repairs]
+    by_document: dict[int, dict[tuple[Splice, ...], _Part]] = {}
+    for part in (part for draft in drafts for part in draft):
+        by_document.setdefault(id(part.document), {})[part.splices] = part
+    sound = {part.key for parts in by_document.values() for part in _sound(list(parts.values()))}
+    return [
+        _fix(draft, repair) if repair and draft and all(part.key in sound for part in draft) else None
+        for draft, repair in zip(drafts, repairs, strict=True)
+    ]
 
 
 def changed_text(change: Change) -> str:
     """The text of a document after a change; Unclear where its place is not certain."""
     document = change.node.document
-    return edited(document.text, _splices(document, [change]))
+    parts = _sound([_Part(document, (change,), _splices(document, [change]))])
+    return edited(document.text, parts[0].splices) if parts else _unclear()
 
 
-def _edits(changes: Sequence[Change]) -> Iterator[Edit]:
-    """The edits for the changes of one document, in the file that it stands in."""
-    document = changes[0].node.document
-    splices = _splices(document, changes)
-    while document.inside is not None:
-        holder = document.inside
-        splices = within(_layout(holder.document), holder.path, document.text, splices)
-        document = holder.document
-    for start, end, text in splices:
-        old = document.text[start:end]
-        yield Edit(_place(document, start), _place(document, end), document.offset + start, old, text)
-
-
-def _splices(document: Document, changes: Sequence[Change]) -> list[Splice]:
-    if document.kind == "command":
-        return [
-            change.inside(document.text) if isinstance(change, Substitute) else _unclear()
-            for change in changes
-        ]
-    read = _layout(document)
-    found = [splice for change in changes for splice in change.splices(read)]
-    if _tree(edited(document.text, found)) != _expected(document.tree, changes):
-        raise Unclear
-    return found
-
-
-def _layout(document: Document) -> layout.Layout:
-    if document.kind == "command":
-        raise Unclear
-    return layout.read(document.text)
-
-
-def _unclear() -> Splice:
-    raise Unclear
-
-
-def _tree(text: str) -> Any:
+def _draft(repair: Repair | None) -> tuple[_Part, ...]:
+    """The parts of a repair; none where a place is not certain."""
+    by_document: dict[int, list[Change]] = {}
+    for change in repair.changes if repair else ():
+        by_document.setdefault(id(change.node.document), []).append(change)
     try:
+        return tuple(_part(changes) for changes in by_document.values())
+    except Unclear:
+        return ()
+
+
+def _part(changes: Sequence[Change]) -> _Part:
+    document = changes[0].node.document
+    return _Part(document, tuple(changes), _splices(document, changes))
+
+
+def _splices(document: Document, changes: Sequence[Change]) -> tuple[Splice, ...]:
+    if document.kind == "command":
+        texts = [change for change in changes if isinstance(change, Substitute)]
+        return (
+            tuple(change.inside(document.text) for change in texts)
+            if len(texts) == len(changes)
+            else _unclear()
+        )
+    layout = _layout(document)
+    return tuple(splice for change in changes for splice in change.splices(layout))
+
+
+def _sound(parts: list[_Part]) -> list[_Part]:
+    """The parts after which a document holds what it is to hold: all of them with one reading, if all are."""
+    document = parts[0].document
+    if document.kind == "command" or _holds(document, parts):
+        return parts
+    half = len(parts) // 2
+    return [*_sound(parts[:half]), *_sound(parts[half:])] if half else []
+
+
+def _holds(document: Document, parts: Sequence[_Part]) -> bool:
+    changes = [change for part in parts for change in part.changes]
+    try:
+        text = edited(document.text, (splice for part in parts for splice in part.splices))
         trees, _ = yaml_reader.documents(text)
-    except yaml_reader.Unreadable:
-        raise Unclear from None
-    return trees[0] if len(trees) == 1 else None
+        return trees == [_expected(document.tree, changes)]
+    except (
+        Unclear,
+        yaml_reader.Unreadable,
+        LookupError,
+    ):  # changes of which one takes away the other's place
+        return False
 
 
-def _expected(tree: Any, changes: Sequence[Change]) -> Any:
+def _expected(tree: Any, changes: Iterable[Change]) -> Any:
     """The data after all changes, made from the end of lists, so that no index moves before its turn."""
     for change in sorted(changes, key=_turn):
         tree = change.applied(tree)
@@ -106,7 +130,33 @@ def _turn(change: Change) -> tuple[int, list[tuple[int, str]], int, int]:
     return kind, steps, line, column
 
 
+def _fix(draft: Sequence[_Part], repair: Repair) -> Fix | None:
+    try:
+        return Fix(tuple(edit for part in draft for edit in _edits(part.document, part.splices)), repair.safe)
+    except Unclear:
+        return None
+
+
+def _edits(document: Document, splices: Sequence[Splice]) -> Iterator[Edit]:
+    """Edits of the file, through the texts that hold the document."""
+    while document.inside is not None:
+        holder = document.inside
+        splices = within(_layout(holder.document), holder.path, document.text, splices)
+        document = holder.document
+    for start, end, text in splices:
+        old = document.text[start:end]
+        yield Edit(_place(document, start), _place(document, end), document.offset + start, old, text)
+
+
+def _layout(document: Document) -> Layout:
+    return document.layout or _unclear()
+
+
+def _unclear() -> Any:
+    raise Unclear
+
+
 def _place(document: Document, position: int) -> Location:
-    before = document.text[:position]
-    column = position - (before.rfind("\n") + 1)
-    return Location(document.file, document.line + before.count("\n"), column + 1)
+    line = document.text.count("\n", 0, position)
+    column = position - (document.text.rfind("\n", 0, position) + 1)
+    return Location(document.file, document.line + line, column + 1)
