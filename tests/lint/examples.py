@@ -70,10 +70,12 @@ def written(example: Example) -> tuple[str, str]:
     return _FILES["yaml"], "\n---\n".join(_whole(part.strip("\n"), index) for index, part in enumerate(parts))
 
 
-def judged(text: str, name: str, selection: rules.Selection = _EVERY_RULE) -> list[Finding]:
+def judged(
+    text: str, name: str, selection: rules.Selection = _EVERY_RULE, vllm_version: str | None = None
+) -> list[Finding]:
     """What the linter finds in the text of a file."""
     found = sources.read_text(text, name)
-    release = Release(tuple(item for item in found if isinstance(item, Document)))
+    release = Release(tuple(item for item in found if isinstance(item, Document)), vllm_version)
     return list(rules.run(rules.Context(release, KUBE_VERSION), selection))
 
 

@@ -41,7 +41,7 @@ def repair(contents: dict[str, bytes], judge: Judge, unsafe: bool = False) -> Re
     before: dict[str, bytes] = {}
     for _ in range(PASSES):
         fixes = list(
-            _apart(finding.fix for finding in judge() if finding.fix and (finding.fix.safe or unsafe))
+            apart(finding.fix for finding in judge() if finding.fix and (finding.fix.safe or unsafe))
         )
         if not fixes:
             break
@@ -82,7 +82,7 @@ def write(file: Path, content: bytes) -> None:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
+def apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
     """The fixes, each once, of which none touches one before it."""
     taken: dict[str, list[Edit]] = {}
     for fix in dict.fromkeys(fixes):

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vllm_phases.finding import Location
 from vllm_phases.sources import layout, yaml_reader
-from vllm_phases.sources.layout import Layout
 from vllm_phases.sources.yaml_reader import KeyPath, Places, Spot, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from vllm_phases.sources.layout import Layout
 
 Kind = Literal["kubernetes", "compose", "command"]
 

@@ -83,14 +83,14 @@ def _part(changes: Sequence[Change]) -> _Part:
 
 def _splices(document: Document, changes: Sequence[Change]) -> tuple[Splice, ...]:
     if document.kind == "command":
-        texts = [change for change in changes if isinstance(change, Substitute)]
-        return (
-            tuple(change.inside(document.text) for change in texts)
-            if len(texts) == len(changes)
-            else _unclear()
-        )
+        return tuple(_in_script(document.text, change) for change in changes)
     layout = _layout(document)
     return tuple(splice for change in changes for splice in change.splices(layout))
+
+
+def _in_script(text: str, change: Change) -> Splice:
+    splice: Splice = change.inside(text) if isinstance(change, Substitute) else _unclear()
+    return splice
 
 
 def _sound(parts: list[_Part]) -> list[_Part]:
