@@ -90,7 +90,14 @@ def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Cont
     return message, "Set one of vLLM's connectors, or kv_connector_module_path to the module that has it."
 
 
-@rule("KV002", "unknown-kv-field", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "KV002",
+    "unknown-kv-field",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the field that it resembles most.",
+)
 def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     """A field of --kv-transfer-config that the engine's release does not have.
 
@@ -123,16 +130,27 @@ def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     for transfer in engine.kv.all() if engine.kv and release else ():
         for name in transfer.config:
             if release and name not in release.kv_transfer_fields:
-                yield Problem(transfer.argument, *_field_words(name, release))
+                message, fix, near = _field_words(name, release)
+                repair = _field_respelt(engine, name, near) if near and transfer is engine.kv else None
+                yield Problem(transfer.argument, message, fix, repair=repair)
 
 
-def _field_words(name: str, release: EngineRelease) -> tuple[str, str]:
+def _field_respelt(engine: Engine, name: str, near: str) -> Repair | None:
+    """A field under the name that it resembles, where it is given."""
+    options = engine.arguments.all("kv-transfer-config")
+    given = [option for option in options if not option.keys or option.keys == (name,)]
+    return repairs.json_key_respelt(given[-1], name, near) if given else None
+
+
+def _field_words(name: str, release: EngineRelease) -> tuple[str, str, str | None]:
+    """Message, remediation and the field that it resembles."""
     message = f"vLLM {release.version} has no field {name} in --kv-transfer-config"
     if last := last_release(release.version, lambda earlier: name in earlier.kv_transfer_fields):
-        return f"{message} any more; {last} was the last release that had it", f"Remove {name}."
+        return f"{message} any more; {last} was the last release that had it", f"Remove {name}.", None
     if near := get_close_matches(name, sorted(release.kv_transfer_fields), 1):
-        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-    return message, f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}.", near[0]
+    fix = f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+    return message, fix, None
 
 
 @rule("KV003", "kv-role-missing", Severity.ERROR, scope=Engine)

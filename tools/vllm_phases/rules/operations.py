@@ -296,7 +296,7 @@ def _quoted(names: Mapping[str, object]) -> str:
     "picker-metric-name",
     Severity.WARNING,
     scope=Release,
-    fix="writes the new name of the same metric.",
+    fix="writes the new name of the same metric; with --unsafe-fixes also where the picker is not seen.",
 )
 def picker_metric_name(release: Release, context: Context) -> Iterator[Problem]:
     """A query names a picker's metric by a name that its release gives up, or does not have yet.
@@ -338,7 +338,8 @@ def picker_metric_name(release: Release, context: Context) -> Iterator[Problem]:
                 plain = _SAMPLE.sub("", name)
                 new = facts["renamed"].get(plain, facts["instead"] + plain.removeprefix(start))
                 message = f"{name} is deprecated since picker v{facts['since']}"
-                repair = repairs.word_in_text(query, plain, new) if plain == name else None
+                known = bool(versions) and min(versions) >= (0, 9, 0)
+                repair = repairs.word_in_text(query, plain, new, safe=known) if plain == name else None
                 yield Problem(query, message, f"Use {new}.", repair=repair)
             elif start is None and old:
                 message = f"picker {windows.spelled(max(versions))} has no {name}, which came with v{facts['since']}"

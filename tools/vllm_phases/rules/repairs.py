@@ -144,14 +144,25 @@ def variable_from_field(engine: Engine, name: str, field: str) -> Repair | None:
     return Repair((Set(given.node, entry),)) if inside else None
 
 
-def entry_set(node: Node, key: str, value: Any) -> Repair | None:
+def entry_set(node: Node, key: str, value: Any, *, safe: bool = True) -> Repair | None:
     """An entry of a mapping with a value, be it there already or not."""
     given = node.at(key)
     if given:
-        return Repair((Set(given, value),))
-    return (
-        Repair((Add(node, key, value),)) if isinstance(node.value, dict) and key not in node.value else None
-    )
+        return Repair((Set(given, value),), safe)
+    fits = isinstance(node.value, dict) and key not in node.value
+    return Repair((Add(node, key, value),), safe) if fits else None
+
+
+def key_respelt(node: Node, key: str) -> Repair:
+    """The key that the one of a value resembles."""
+    return Repair((RenameKey(node, key),), safe=False)
+
+
+def json_key_respelt(option: Argument, name: str, near: str) -> Repair | None:
+    """The key that one of an option's object resembles, be it written as JSON or after a dot."""
+    if option.keys == (name,):
+        return respelt(option.word, option.written, option.written.removesuffix(name) + near, safe=False)
+    return json_changed(option, (name,), lambda node: RenameKey(node, near), safe=False)
 
 
 def word_in_text(node: Node, old: str, new: str, *, safe: bool = True) -> Repair | None:

@@ -216,7 +216,7 @@ def host_access(pod: Pod, context: Context) -> Iterator[Problem]:
     "engine-with-api-token",
     Severity.NOTE,
     scope=Pod,
-    fix="sets automountServiceAccountToken: false, where the account has no roles.",
+    fix="with --unsafe-fixes, sets automountServiceAccountToken: false, where the account has no roles.",
 )
 def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
     """An engine's pod that gets a token of the Kubernetes API, which vLLM never uses.
@@ -252,7 +252,7 @@ def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
         if not granted:
             message = "the engine gets a token of the Kubernetes API, which it does not use"
         fix = "Set automountServiceAccountToken: false."
-        repair = repairs.entry_set(pod.spec, "automountServiceAccountToken", False)
+        repair = repairs.entry_set(pod.spec, "automountServiceAccountToken", False, safe=False)
         yield Problem(pod.spec, message, fix, *((Severity.WARNING, None) if granted else (None, repair)))
 
 

@@ -92,6 +92,8 @@ class RenameKey:
     def splices(self, layout: Layout) -> list[Splice]:
         """The key anew, in the quotes that it has."""
         entry = layout.entry(self.node.path)
+        if (*self.node.path[:-1], self.key) in layout.entries:
+            raise Unclear
         old = layout.text[entry.start : entry.key_end]
         return [Splice(entry.start, entry.key_end, spelling.like(old, self.node.path[-1], self.key))]
 
@@ -321,7 +323,10 @@ def _lines_out(layout: Layout, entry: Entry, item: bool) -> Splice:
     if not alone or behind.strip() or _COMMENT.search(layout.text[entry.start : entry.end]):
         raise Unclear
     following = layout.text.find("\n", end) + 1
-    return Splice(start, following or len(layout.text), "")
+    if following:
+        return Splice(start, following, "")
+    before = layout.text[:start].removesuffix("\n").removesuffix("\r")
+    return Splice(len(before), end, "")  # a last line without an end takes the one before it
 
 
 def _new_line(layout: Layout, children: Sequence[Entry], text: str, listed: bool) -> Splice:
