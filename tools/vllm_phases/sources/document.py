@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from vllm_phases.finding import Location
-from vllm_phases.sources import layout, yaml_reader
+from vllm_phases.sources import yaml_reader
 from vllm_phases.sources.yaml_reader import KeyPath, Places, Spot, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from vllm_phases.sources.layout import Layout
 
 Kind = Literal["kubernetes", "compose", "command"]
 
@@ -49,14 +47,6 @@ class Document:
             except Unreadable:  # JSON that is no YAML, such as one with tabs
                 places.clear()
         return places
-
-    @functools.cached_property
-    def layout(self) -> Layout | None:
-        """Where its entries lie in the text, for repairs; None where that is not clear."""
-        try:
-            return layout.read(self.text) if self.kind != "command" else None
-        except layout.Unclear:
-            return None
 
     @property
     def root(self) -> Node:

@@ -15,7 +15,7 @@ class Unclear(Exception):  # noqa: N818  # no fault: the finding is told all the
     """A change has no place in the text that is known for certain."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """An entry of a mapping or list; positions count characters of the text from 0.
 

@@ -6,18 +6,20 @@ the changes, there is no fix: so anchors, merge keys and odd quoting need no car
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Edit, Fix, Location
-from vllm_phases.sources import yaml_reader
+from vllm_phases.sources import layout, yaml_reader
 from vllm_phases.sources.changes import Add, Change, Remove, Splice, Substitute, edited, within
-from vllm_phases.sources.layout import Layout, Unclear
+from vllm_phases.sources.layout import Unclear
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from vllm_phases.sources.document import Document
+    from vllm_phases.sources.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class _Part:
 
 def fixes(repairs: Sequence[Repair | None]) -> list[Fix | None]:
     """The fix for each repair; None where there is none, or one of its places is not certain."""
-    drafts = [_draft(repair) for repair in repairs]
+    order = sorted(range(len(repairs)), key=lambda index: _first_document(repairs[index]))
+    found = {index: _draft(repairs[index]) for index in order}
+    drafts = [found[index] for index in range(len(repairs))]
     by_document: dict[int, dict[tuple[Splice, ...], _Part]] = {}
     for part in (part for draft in drafts for part in draft):
         by_document.setdefault(id(part.document), {})[part.splices] = part
@@ -63,6 +67,10 @@ def changed_text(change: Change) -> str:
     document = change.node.document
     parts = _sound([_Part(document, (change,), _splices(document, [change]))])
     return edited(document.text, parts[0].splices) if parts else _unclear()
+
+
+def _first_document(repair: Repair | None) -> int:
+    return id(repair.changes[0].node.document) if repair else 0
 
 
 def _draft(repair: Repair | None) -> tuple[_Part, ...]:
@@ -84,8 +92,8 @@ def _part(changes: Sequence[Change]) -> _Part:
 def _splices(document: Document, changes: Sequence[Change]) -> tuple[Splice, ...]:
     if document.kind == "command":
         return tuple(_in_script(document.text, change) for change in changes)
-    layout = _layout(document)
-    return tuple(splice for change in changes for splice in change.splices(layout))
+    here = _layout(document)
+    return tuple(splice for change in changes for splice in change.splices(here))
 
 
 def _in_script(text: str, change: Change) -> Splice:
@@ -148,8 +156,16 @@ def _edits(document: Document, splices: Sequence[Splice]) -> Iterator[Edit]:
         yield Edit(_place(document, start), _place(document, end), document.offset + start, old, text)
 
 
+@functools.lru_cache(maxsize=4)  # repairs come document by document, and layouts are large
+def _known_layout(document: Document) -> Layout | None:
+    try:
+        return layout.read(document.text) if document.kind != "command" else None
+    except Unclear:
+        return None
+
+
 def _layout(document: Document) -> Layout:
-    return document.layout or _unclear()
+    return _known_layout(document) or _unclear()
 
 
 def _unclear() -> Any:
