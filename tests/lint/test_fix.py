@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from vllm_phases import fixing
@@ -111,15 +111,21 @@ class TestCommand:
         lint("--fix", "a.yaml")
         assert Path("a.yaml").read_text() == text.replace("value: 1", 'value: "1"')
 
-    def test_a_file_that_may_not_be_written(
+    def test_nothing_is_written_where_one_file_may_not_be(
         self, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def refuse(*_: object) -> None:
-            raise PermissionError(13, "Permission denied")
+        real = Path.open
+
+        def guarded(path: Path, mode: str = "r", **given: Any) -> Any:
+            if path.name == "b.yaml" and "+" in mode:
+                raise PermissionError(13, "Permission denied")
+            return real(path, mode, **given)
 
         Path("a.yaml").write_text(POD)
-        monkeypatch.setattr(Path, "write_bytes", refuse)
-        assert lint("--fix", "a.yaml") == (2, "", "error: a.yaml: cannot be written: Permission denied\n")
+        Path("b.yaml").write_text(POD)
+        monkeypatch.setattr(Path, "open", guarded)
+        assert lint("--fix", ".") == (2, "", "error: b.yaml: cannot be written: Permission denied\n")
+        assert Path("a.yaml").read_text() == POD
 
     def test_one_file_by_two_names(self, lint: Callable[..., Outcome]) -> None:
         Path("a.yaml").write_text(POD)
@@ -185,6 +191,33 @@ class TestWhatStays:
         assert "VLLM_USE_V1" in fixed(text)
         assert "VLLM_USE_V1" not in fixed(text.replace("  # why", ""))
 
+    @pytest.mark.parametrize(
+        ("spec", "after"),
+        [
+            ("  # all\n  # of them\n  containers: X", "  enableServiceLinks: false\n  # all\n  # of them\n  containers: X"),
+            ("  {containers: X}", "  {enableServiceLinks: false, containers: X}"),
+            ('  {\n    "containers": X\n  }', '  {\n    enableServiceLinks: false,\n    "containers": X\n  }'),
+            ("  enableServiceLinks: true # ?\n  containers: X", "  enableServiceLinks: false # ?\n  containers: X"),
+            ("  &shared\n  containers: X", None),
+        ],
+    )  # fmt: skip
+    def test_new_entries(self, spec: str, after: str | None) -> None:
+        engine = "[{name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [m]}]"
+        head = "apiVersion: v1\nkind: Service\nmetadata: {name: vllm}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n---\n"
+        head += "apiVersion: v1\nkind: Pod\nmetadata: {name: demo}\nspec:"
+        text, wanted = (f"{head}\n{one}\n".replace("X", engine) for one in (spec, after or spec))
+        assert fixed(text) == wanted
+
+    def test_new_items_of_lists(self) -> None:
+        config = """'--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}'"""
+        text = (
+            POD.replace("--port,  8000", config)
+            .replace("value: 1", "value: '1'")
+            .replace("util=", "utilization=")
+        )
+        new = "{name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.podIP}}}"
+        assert fixed(text) == text.replace("          # for", f"          - {new}\n          # for")
+
     def test_blocks(self) -> None:
         text = POD[: POD.index("        args")] + (
             "        command: [bash, -c]\n        args:\n          - |\n            set -e\n"
@@ -238,10 +271,13 @@ class TestPasses:
         one, other = (Fix((Edit(place, place, 0, "", text),), safe=True) for text in ("x", "y"))
         assert list(fixing.apart([one, other, one])) == [one]
 
-    def test_adjacent_removals_do_not(self) -> None:
-        place = Location("a", 1, 1)
-        one, other = (Fix((Edit(place, place, offset, "ab", ""),), safe=True) for offset in (0, 2))
-        assert list(fixing.apart([one, other])) == [one, other]
+    def test_a_list_that_would_be_empty_goes(self) -> None:
+        variables = "".join(
+            f"        - name: {name}\n          value: '1'\n"
+            for name in ("VLLM_USE_V1", "VLLM_ENGINE_ITERATION_TIMEOUT_S")
+        )
+        head = POD[: POD.index("        env:")].replace("image", "workingDir: /tmp\n        image")
+        assert fixed(f"{head}        env:\n{variables}") == fixed(head)
 
     def test_difference_of_a_last_line_without_end(self) -> None:
         assert fixing.difference("f", b"a\nb", b"a\nc") == (

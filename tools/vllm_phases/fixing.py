@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from vllm_phases.finding import Edit, Finding, Fix
 
@@ -74,12 +74,18 @@ def difference(file: str, before: bytes, after: bytes) -> str:
     )
 
 
-def write(file: Path, content: bytes) -> None:
-    """Put new content into a file; UsageError where that is not allowed."""
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
+def write(files: Mapping[str, bytes]) -> None:
+    """Put new contents into files by name; UsageError where one may not be written, and then none is."""
+    for change in (_try, Path.write_bytes):
+        for name, content in files.items():
+            try:
+                change(Path(name), content)
+            except OSError as error:
+                raise UsageError(f"{name}: cannot be written: {error.strerror}") from None
+
+
+def _try(file: Path, _: bytes) -> None:
+    file.open("r+b").close()
 
 
 def apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
@@ -95,11 +101,12 @@ def apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
 
 
 def _touch(edit: Edit, other: Edit) -> bool:
-    """Whether two edits change the same characters, or insert at the same place."""
+    """Whether two edits change the same characters, or characters side by side.
+
+    Entries side by side wait for each other: the last one of a list takes the list with it.
+    """
     first, last = sorted((edit, other), key=lambda one: one.offset)
-    return last.offset < first.offset + len(first.old) or (
-        last.offset == first.offset + len(first.old) and not (first.old and last.old)
-    )
+    return last.offset <= first.offset + len(first.old)
 
 
 def _with_ends(lines: list[str]) -> list[str]:

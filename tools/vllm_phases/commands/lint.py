@@ -147,9 +147,7 @@ def _fix(task: Task, output: str) -> int:
 
     contents = task.contents
     repaired = fixing.repair(contents, lambda: _linted(task).findings, task.unsafe)
-    for name in repaired.before:
-        if name != STDIN_NAME:
-            fixing.write(Path(name), contents[name])
+    fixing.write({name: contents[name] for name in repaired.before if name != STDIN_NAME})
     if STDIN_NAME in contents:
         click.echo(contents[STDIN_NAME], nl=False)
     return _judge(task, output, STDIN_NAME in contents, repaired.made)

@@ -392,7 +392,13 @@ def _joined(engine: Engine, option: Argument) -> Repair | None:
     """A flag with one value in one word, joined by =."""
     written, _, value = option.word.text.partition(" ")
     flag = engine.release.resolve(written).flag if engine.release and "=" not in written else None
-    if flag is None or flag.type is None or flag.nargs not in (None, "?") or " --" in f" {value}":
+    if (
+        flag is None
+        or flag.type is None
+        or flag.nargs not in (None, "?")
+        or " --" in f" {value}"
+        or value[:1] in ("", " ")
+    ):
         return None
     return repairs.respelt(option.word, f"{written} ", f"{written}=")
 

@@ -70,10 +70,10 @@ class Quote:
 
     def applied(self, tree: Any) -> Any:
         """The tree with the text; how it is written is not known to the data, so any will do."""
-        return _with(tree, self.node.path, lambda _: AnyText())
+        return _with(tree, self.node.path, lambda _: _AnyText())
 
 
-class AnyText:
+class _AnyText:
     """Equal to every text."""
 
     def __eq__(self, other: object) -> bool:
@@ -124,18 +124,7 @@ class Remove:
 
     def applied(self, tree: Any) -> Any:
         """The tree without it."""
-        *parent, step = self.node.path
-        container = _at(tree, tuple(parent))
-        if isinstance(container, list) and len(container) == 1:
-            return Remove(_Place(tuple(parent))).applied(tree)  # type: ignore[arg-type]
-        return _with(tree, tuple(parent), lambda entries: _without(entries, step))
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A node as far as Remove looks at it."""
-
-    path: KeyPath
+        return _removed(tree, self.node.path)
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ class RemoveFirst:
             raise Unclear
         if layout.text[first.start : first.end] != layout.text[last.start : last.end]:
             raise Unclear
-        return [_lines_out(layout, first, isinstance(self.node.path[-1], int))]
+        return [_lines_out(layout, first, item=False)]
 
     def applied(self, tree: Any) -> Any:
         """The tree itself."""
@@ -176,14 +165,18 @@ class Add:
         as_json = layout.text.lstrip()[:1] in ("{", "[")
         name = "" if self.key is None else f"{spelling.flow(self.key, as_json)}: "
         text = name + spelling.flow(self.value, as_json)
-        if not entry.flows:
-            return [_new_line(layout, children, text, listed=self.key is None)]
-        if children:
-            return [Splice(children[0].start, children[0].start, f"{text}, ")]
-        return [Splice(entry.value + 1, entry.value + 1, text)]
+        if not children and entry.flows:
+            return [Splice(entry.value + 1, entry.value + 1, text)]
+        if not children:
+            raise Unclear
+        return [
+            _in_front(layout, children, text)
+            if entry.flows
+            else _line(layout, children, text, self.key is None)
+        ]
 
     def applied(self, tree: Any) -> Any:
-        """The tree with the entry; where it stands among the others is left open for mappings only."""
+        """The tree with the entry, in a list the first one."""
         if self.key is None:
             return _with(tree, self.node.path, lambda items: [self.value, *items])
         key = self.key
@@ -275,9 +268,8 @@ def _within_block(layout: Layout, entry: Entry, text: str, splices: Sequence[Spl
         column = position - (before.rfind("\n") + 1)
         return starts[number] + min(indent, len(raw[number])) + column
 
-    line_end = "\r\n" if "\r\n" in layout.text else "\n"
     return [
-        Splice(place(start), place(end), new.replace("\n", line_end + " " * indent))
+        Splice(place(start), place(end), new.replace("\n", _line_end(layout) + " " * indent))
         for start, end, new in splices
     ]
 
@@ -329,22 +321,33 @@ def _lines_out(layout: Layout, entry: Entry, item: bool) -> Splice:
     return Splice(len(before), end, "")  # a last line without an end takes the one before it
 
 
-def _new_line(layout: Layout, children: Sequence[Entry], text: str, listed: bool) -> Splice:
-    """A line before the first entry without a comment above, which would seem to speak of the new one."""
-    line_end = "\r\n" if "\r\n" in layout.text else "\n"
-    first = children[0].start if children else 0
-    shares = layout.text[layout.line_start(first) : first].strip(" ")  # the line with a list's dash
-    for child in (*children[1:], children[0]) if shares and not listed else children:
-        start = layout.line_start(child.start)
-        above = layout.text[layout.line_start(start - 1) : start].strip() if start else ""
-        before = layout.text[start : child.start]
-        if above.startswith("#"):
-            continue
-        if listed and _BEFORE_ITEM.fullmatch(before):
-            return Splice(start, start, f"{before}{text}{line_end}")
-        if not listed and not before.strip(" -"):
-            return Splice(child.start, child.start, f"{text}{line_end}{' ' * len(before)}")
-    raise Unclear
+def _in_front(layout: Layout, children: Sequence[Entry], text: str) -> Splice:
+    """An entry before the first one in brackets, on a line of its own where that one has it."""
+    first = children[0].start
+    before = layout.text[layout.line_start(first) : first]
+    return Splice(first, first, f"{text}, " if before.strip() else f"{text},{_line_end(layout)}{before}")
+
+
+def _line(layout: Layout, children: Sequence[Entry], text: str, item: bool) -> Splice:
+    """A line before the first entry that has its lines for itself, and before the comments above that one."""
+    first = children[0].start
+    shares = not item and layout.text[layout.line_start(first) : first].strip(
+        " "
+    )  # behind the dash of a list
+    if shares and len(children) == 1:
+        return Splice(first, first, f"{text}{_line_end(layout)}{' ' * (first - layout.line_start(first))}")
+    child = children[1] if shares else children[0]
+    start = top = layout.line_start(child.start)
+    before = layout.text[start : child.start]
+    if not (_BEFORE_ITEM.fullmatch(before) if item else not before.strip(" ")):
+        raise Unclear
+    while top and layout.text[layout.line_start(top - 1) : top].lstrip(" ").startswith("#"):
+        top = layout.line_start(top - 1)
+    return Splice(top, top, f"{before}{text}{_line_end(layout)}")
+
+
+def _line_end(layout: Layout) -> str:
+    return "\r\n" if "\r\n" in layout.text else "\n"
 
 
 def _at(tree: Any, path: KeyPath) -> Any:
@@ -361,6 +364,14 @@ def _with(tree: Any, path: KeyPath, change: Callable[[Any], Any]) -> Any:
     copy: Any = list(tree) if isinstance(tree, list) else dict(tree)
     copy[step] = _with(tree[step], tuple(rest), change)
     return copy
+
+
+def _removed(tree: Any, path: KeyPath) -> Any:
+    *parent, step = path
+    entries = _at(tree, tuple(parent))
+    if isinstance(entries, list) and len(entries) == 1:
+        return _removed(tree, tuple(parent))
+    return _with(tree, tuple(parent), lambda entries: _without(entries, step))
 
 
 def _without(entries: Any, step: str | int) -> Any:
