@@ -6,6 +6,7 @@ what was put off, until nothing is left to do.
 
 from __future__ import annotations
 
+import bisect
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,15 +55,16 @@ def repair(contents: dict[str, bytes], judge: Judge, unsafe: bool = False) -> Re
 
 
 def edited(content: bytes, edits: Iterable[Edit], file: str) -> bytes:
-    """The content of a file with its edits made, from the last one to the first; other bytes stay."""
+    """The content of a file with its own of some edits made; other bytes stay."""
     mark = _MARK if content.startswith(_MARK) else b""
-    text = content[len(mark) :].decode("utf-8")
+    text, parts, at = content[len(mark) :].decode("utf-8"), [], 0
     own = {(edit.offset, edit.old, edit.new) for edit in edits if edit.start.file == file}
-    for offset, old, new in sorted(own, reverse=True):
-        if text[offset : offset + len(old)] != old:
+    for offset, old, new in sorted(own):
+        if offset < at or text[offset : offset + len(old)] != old:
             raise AssertionError(f"{file}: an edit expects {old!r} at character {offset}")
-        text = text[:offset] + new + text[offset + len(old) :]
-    return mark + text.encode("utf-8")
+        parts += [text[at:offset], new]
+        at = offset + len(old)
+    return mark + "".join([*parts, text[at:]]).encode("utf-8")
 
 
 def difference(file: str, before: bytes, after: bytes) -> str:
@@ -89,24 +91,24 @@ def _try(file: Path, _: bytes) -> None:
 
 
 def apart(fixes: Iterable[Fix]) -> Iterator[Fix]:
-    """The fixes, each once, of which none touches one before it."""
-    taken: dict[str, list[Edit]] = {}
-    for fix in dict.fromkeys(fixes):
-        others = [(edit, other) for edit in fix.edits for other in taken.get(edit.start.file, ())]
-        if any(_touch(edit, other) for edit, other in others):
-            continue
-        for edit in fix.edits:
-            taken.setdefault(edit.start.file, []).append(edit)
-        yield fix
+    """The fixes, each once, of which none touches one before it.
 
-
-def _touch(edit: Edit, other: Edit) -> bool:
-    """Whether two edits change the same characters, or characters side by side.
-
-    Entries side by side wait for each other: the last one of a list takes the list with it.
+    Those side by side touch as well: the last entry of a list takes the list with it.
     """
-    first, last = sorted((edit, other), key=lambda one: one.offset)
-    return last.offset <= first.offset + len(first.old)
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for fix in dict.fromkeys(fixes):
+        spans = [(edit.start.file, (edit.offset, edit.offset + len(edit.old))) for edit in fix.edits]
+        if not any(_touches(span, taken.get(file, [])) for file, span in spans):
+            for file, span in spans:
+                bisect.insort(taken.setdefault(file, []), span)
+            yield fix
+
+
+def _touches(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
+    """Whether characters, from the first to behind the last one, touch some in order that do not."""
+    place = bisect.bisect_left(taken, span)
+    before, behind = taken[max(place - 1, 0) : place], taken[place : place + 1]
+    return any(end >= span[0] for _, end in before) or any(start <= span[1] for start, _ in behind)
 
 
 def _with_ends(lines: list[str]) -> list[str]:

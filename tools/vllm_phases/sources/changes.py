@@ -228,13 +228,13 @@ Change = Set | Quote | RenameKey | Remove | RemoveFirst | Add | Substitute
 
 def edited(text: str, splices: Iterable[Splice]) -> str:
     """A text with splices made; Unclear where they overlap."""
-    end = len(text) + 1
-    for splice in sorted(set(splices), reverse=True):
-        if splice.end > end:
+    parts, at = [], 0
+    for start, end, new in sorted(set(splices)):
+        if start < at:
             raise Unclear
-        text = text[: splice.start] + splice.text + text[splice.end :]
-        end = splice.start
-    return text
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def within(layout: Layout, path: KeyPath, text: str, splices: Sequence[Splice]) -> list[Splice]:
@@ -347,7 +347,9 @@ def _line(layout: Layout, children: Sequence[Entry], text: str, item: bool) -> S
 
 
 def _line_end(layout: Layout) -> str:
-    return "\r\n" if "\r\n" in layout.text else "\n"
+    """That of the text's first line."""
+    end = layout.text.find("\n")
+    return "\r\n" if end > 0 and layout.text[end - 1] == "\r" else "\n"
 
 
 def _at(tree: Any, path: KeyPath) -> Any:

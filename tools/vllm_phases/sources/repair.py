@@ -6,7 +6,9 @@ the changes, there is no fix: so anchors, merge keys and odd quoting need no car
 
 from __future__ import annotations
 
+import bisect
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +175,11 @@ def _unclear() -> Any:
 
 
 def _place(document: Document, position: int) -> Location:
-    line = document.text.count("\n", 0, position)
-    column = position - (document.text.rfind("\n", 0, position) + 1)
-    return Location(document.file, document.line + line, column + 1)
+    starts = _line_starts(document)
+    line = bisect.bisect_right(starts, position) - 1
+    return Location(document.file, document.line + line, position - starts[line] + 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _line_starts(document: Document) -> tuple[int, ...]:
+    return (0, *(match.end() for match in re.finditer("\n", document.text)))
