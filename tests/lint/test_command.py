@@ -73,7 +73,7 @@ class TestExitCodes:
             "a.yaml:8:29: error: vLLM 0.33.0 has no flag --prot; did you mean --port? [ARG001 unknown-flag]\n"
             "  8 |       args: [Qwen/Qwen3-8B, --prot=8000]\n"
             "    |                             ^\n"
-            "  Write --port.\n\n1 error\n"
+            "  Write --port.\n\n1 error; 1 fixable with --fix --unsafe-fixes\n"
         )
 
     @pytest.mark.parametrize(
@@ -261,7 +261,9 @@ class TestExplainAndRules:
         assert run(["explain", "arg002"]) == 0
         by_id = capsys.readouterr().out
         assert by_id.startswith(
-            "# ARG002 removed-flag\n\n*error*, needs the version of the engine\n\nA flag that "
+            "# ARG002 removed-flag\n\n*error*, needs the version of the engine\n\n"
+            "Fix: leaves it out where it does nothing any more, or gives its value to the flag that takes it now."
+            "\n\nA flag that "
         )
         assert all(f"**{title}**" in by_id for title in ("Why", "Bad", "Good", "References"))
         assert run(["explain", "removed-flag"]) == 0
@@ -275,7 +277,7 @@ class TestExplainAndRules:
         assert run(["rules"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines == sorted(lines)
-        assert lines[0].split()[:3] == ["ARG001", "error", "unknown-flag"]
+        assert lines[0].split()[:4] == ["ARG001", "error", "fix", "unknown-flag"]
 
     def test_the_page_of_rules_is_what_the_rules_say(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["rules", "--check", str(ROOT / "docs/rules.md")]) == 0, capsys.readouterr().out

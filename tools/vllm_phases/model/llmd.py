@@ -157,7 +157,8 @@ def embedded(node: Node) -> Node | None:
         return None
     place = node.document.location_in(node.path, 0, 0)
     text = str(node.value) if node.document.spot(node.path).literal else ""
+    column, again = place.column - 1, tuple(repeated)
     document = Document(
-        place.file, "kubernetes", trees[0], text, place.line, place.column - 1, tuple(repeated), node
+        place.file, "kubernetes", trees[0], text, place.line, column, repeated=again, inside=node
     )
     return document.root

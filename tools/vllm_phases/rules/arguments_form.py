@@ -9,12 +9,14 @@ from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_official_image
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.model import Argument, Word
+    from vllm_phases.sources.repair import Repair
 
 Server = Literal["serve", "module", "unknown"]
 
@@ -24,7 +26,13 @@ _DASH = re.compile(rf"[{_LONG_DASHES}]+\w")
 _LEGACY = "vllm.entrypoints.api_server"
 
 
-@rule("ARG014", "flag-and-value-in-one-word", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG014",
+    "flag-and-value-in-one-word",
+    Severity.ERROR,
+    scope=Engine,
+    fix="writes = in place of the blank, for a flag with one value.",
+)
 def flag_and_value_in_one_word(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag and its value in one item of a list, with a blank between them.
 
@@ -56,10 +64,11 @@ def flag_and_value_in_one_word(engine: Engine, context: Context) -> Iterator[Pro
         flag, blank, value = option.word.text.partition(" ")
         if blank and " " in option.written:
             message = f"{flag} and its value are one word, {option.word.text!r}, which is no flag"
-            yield Problem(option, message, f"Write two items, {flag} and {value}, or {flag}={value}.")
+            fix = f"Write two items, {flag} and {value}, or {flag}={value}."
+            yield Problem(option, message, fix, repair=_joined(engine, option))
 
 
-@rule("ARG015", "quotes-in-value", Severity.ERROR, scope=Engine)
+@rule("ARG015", "quotes-in-value", Severity.ERROR, scope=Engine, fix="takes the quotes off.")
 def quotes_in_value(engine: Engine, context: Context) -> Iterator[Problem]:
     """A value that keeps its quotes, since no shell takes them off.
 
@@ -93,10 +102,18 @@ def quotes_in_value(engine: Engine, context: Context) -> Iterator[Problem]:
     for name, word in [("the model", word) for word in engine.arguments.positionals[:1]] + named:
         if word.known and len(word.text) > 1 and _QUOTED.fullmatch(word.text):
             message = f"{name} is {word.text}, in which the quotes belong to the value"
-            yield Problem(word, message, f"Write {word.text[1:-1]} without quotes of its own.")
+            plain = word.text[1:-1]
+            repair = repairs.respelt(word, word.text, plain)
+            yield Problem(word, message, f"Write {plain} without quotes of its own.", repair=repair)
 
 
-@rule("ARG016", "no-real-dash", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG016",
+    "no-real-dash",
+    Severity.ERROR,
+    scope=Engine,
+    fix="writes two short dashes, where that is a flag of the release.",
+)
 def no_real_dash(engine: Engine, context: Context) -> Iterator[Problem]:
     r"""A flag that begins with a long dash, as text programs make of two short ones.
 
@@ -119,7 +136,8 @@ def no_real_dash(engine: Engine, context: Context) -> Iterator[Problem]:
     for word in engine.words:
         if _DASH.match(word.text):
             plain = "--" + word.text.lstrip(_LONG_DASHES)
-            yield Problem(word, f"{word.text!r} begins with a dash that is none", f"Write {plain}.")
+            message = f"{word.text!r} begins with a dash that is none"
+            yield Problem(word, message, f"Write {plain}.", repair=_dashed(engine, word, plain))
 
 
 @rule("ARG017", "no-model", Severity.WARNING, scope=Engine)
@@ -163,7 +181,13 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
     )
 
 
-@rule("ARG018", "model-twice", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG018",
+    "model-twice",
+    Severity.ERROR,
+    scope=Engine,
+    fix="leaves out true after a switch, and --model where it names the same model again.",
+)
 def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
     """A second model, or a word that belongs to no flag.
 
@@ -204,7 +228,8 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
     named = arguments.last("model")
     if server == "serve" and named is not None and words:
         message = f"a model is given twice: {words[0].text} and --model {named.value or ''}".rstrip()
-        yield Problem(named, message, "Leave --model out.")
+        repair = repairs.without(named) if named.value == words[0].text else None
+        yield Problem(named, message, "Leave --model out.", repair=repair)
     elif server == "serve":
         yield from (_too_many(engine, word) for word in words[1:])
     elif words and named is None:
@@ -212,7 +237,14 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         yield Problem(words[0], message, f"Write --model {words[0].text}, or start `vllm serve`.")
 
 
-@rule("ARG019", "model-flag", Severity.WARNING, scope=Engine, versioned=True)
+@rule(
+    "ARG019",
+    "model-flag",
+    Severity.WARNING,
+    scope=Engine,
+    versioned=True,
+    fix="leaves --model out where the model then is the first word.",
+)
 def model_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """`vllm serve` with --model in place of a first word.
 
@@ -243,7 +275,7 @@ def model_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     refused = not _from(engine, "0.11.1") and not named.attached
     message = "`vllm serve` refuses --model" if refused else "`vllm serve` takes --model only for now"
     fix = f"Give {named.value or 'the model'} as the first argument."
-    yield Problem(named, message, fix, Severity.ERROR if refused else None)
+    yield Problem(named, message, fix, Severity.ERROR if refused else None, _model_first(engine, named))
 
 
 @rule("ARG020", "entrypoint-twice", Severity.ERROR, scope=Engine)
@@ -351,7 +383,40 @@ def _too_many(engine: Engine, word: Word) -> Problem:
     message = f"{word.text} belongs to no flag, and the model is {engine.model or 'given already'}"
     if before is not None and before.flag is not None and before.flag.type is None:
         message = f"{message}; --{before.name} takes no value"
-    return Problem(word, message, f"Remove {word.text}, or put its flag before it.")
+    switch = before is not None and before.flag is not None and before.flag.type is None
+    repair = repairs.without_word(word) if switch and word.text.lower() == "true" else None
+    return Problem(word, message, f"Remove {word.text}, or put its flag before it.", repair=repair)
+
+
+def _joined(engine: Engine, option: Argument) -> Repair | None:
+    """A flag with one value in one word, joined by =."""
+    written, _, value = option.word.text.partition(" ")
+    flag = engine.release.resolve(written).flag if engine.release and "=" not in written else None
+    if (
+        flag is None
+        or flag.type is None
+        or flag.nargs not in (None, "?")
+        or " --" in f" {value}"
+        or value[:1] in ("", " ")
+    ):
+        return None
+    return repairs.respelt(option.word, f"{written} ", f"{written}=")
+
+
+def _dashed(engine: Engine, word: Word, plain: str) -> Repair | None:
+    """A long dash made two short ones; the item as a whole, for it may be written with an escape."""
+    if engine.release is None or engine.release.resolve(plain).flag is None:
+        return None
+    return repairs.rewritten(word, plain)
+
+
+def _model_first(engine: Engine, named: Argument) -> Repair | None:
+    """The model as the first word, where --model stands before everything else."""
+    if engine.words[:1] != (named.word,) or len(named.values) != 1:
+        return None
+    if named.attached:
+        return repairs.respelt(named.word, f"{named.written}=", "")
+    return repairs.without_word(named.word)
 
 
 def _option_before(engine: Engine, word: Word) -> Argument | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.rules import repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -22,7 +23,14 @@ _OF_KV_RULES = "kv-transfer-config"
 _TRUTHS = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"))
 
 
-@rule("ARG012", "unknown-json-key", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "ARG012",
+    "unknown-json-key",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the key that it resembles most.",
+)
 def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
     """A key in the JSON of a flag that the class behind it does not have; for --kv-transfer-config see KV002.
 
@@ -60,7 +68,8 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
                 message = f"{message} any more; {last} was the last release that had it"
             elif near:
                 message, fix = f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-            yield Problem(option, message, fix, None if config.closed else Severity.WARNING)
+            repair = repairs.json_key_respelt(option, key, near[0]) if near and not last else None
+            yield Problem(option, message, fix, None if config.closed else Severity.WARNING, repair)
 
 
 @rule("ARG013", "bad-json-value", Severity.ERROR, scope=Engine, versioned=True)

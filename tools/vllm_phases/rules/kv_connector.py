@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, relations
-from vllm_phases.rules import kv
+from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import RenameKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.catalogue import EngineRelease
     from vllm_phases.model import KvTransfer
+    from vllm_phases.sources.repair import Repair
 
 _LITERAL = re.compile(r"'(\w+)'")
 _DEAD_FIELDS = ("kv_rank", "kv_parallel_size", "kv_ip")
@@ -88,7 +90,14 @@ def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Cont
     return message, "Set one of vLLM's connectors, or kv_connector_module_path to the module that has it."
 
 
-@rule("KV002", "unknown-kv-field", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "KV002",
+    "unknown-kv-field",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the field that it resembles most.",
+)
 def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     """A field of --kv-transfer-config that the engine's release does not have.
 
@@ -121,16 +130,27 @@ def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     for transfer in engine.kv.all() if engine.kv and release else ():
         for name in transfer.config:
             if release and name not in release.kv_transfer_fields:
-                yield Problem(transfer.argument, *_field_words(name, release))
+                message, fix, near = _field_words(name, release)
+                repair = _field_respelt(engine, name, near) if near and transfer is engine.kv else None
+                yield Problem(transfer.argument, message, fix, repair=repair)
 
 
-def _field_words(name: str, release: EngineRelease) -> tuple[str, str]:
+def _field_respelt(engine: Engine, name: str, near: str) -> Repair | None:
+    """A field under the name that it resembles, where it is given."""
+    options = engine.arguments.all("kv-transfer-config")
+    given = [option for option in options if not option.keys or option.keys == (name,)]
+    return repairs.json_key_respelt(given[-1], name, near) if given else None
+
+
+def _field_words(name: str, release: EngineRelease) -> tuple[str, str, str | None]:
+    """Message, remediation and the field that it resembles."""
     message = f"vLLM {release.version} has no field {name} in --kv-transfer-config"
     if last := last_release(release.version, lambda earlier: name in earlier.kv_transfer_fields):
-        return f"{message} any more; {last} was the last release that had it", f"Remove {name}."
+        return f"{message} any more; {last} was the last release that had it", f"Remove {name}.", None
     if near := get_close_matches(name, sorted(release.kv_transfer_fields), 1):
-        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-    return message, f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}.", near[0]
+    fix = f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+    return message, fix, None
 
 
 @rule("KV003", "kv-role-missing", Severity.ERROR, scope=Engine)
@@ -208,7 +228,7 @@ def _wanted(value: Any, kind: str) -> str | None:
     return None
 
 
-@rule("KV005", "ignored-kv-field", Severity.WARNING, scope=Engine, versioned=True)
+@rule("KV005", "ignored-kv-field", Severity.WARNING, scope=Engine, versioned=True, fix="leaves them out.")
 def ignored_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     """A field of --kv-transfer-config that vLLM takes, but nothing reads.
 
@@ -247,10 +267,18 @@ def ignored_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
         if dead:
             verb = "is" if len(dead) == 1 else "are"
             message = f"{' and '.join(dead)} {verb} read by nothing under {transfer.connector}"
-            yield Problem(transfer.argument, message, f"Remove {' and '.join(dead)}.")
+            top = transfer is engine.kv
+            repair = repairs.json_without(transfer.argument, dead) if top else None
+            yield Problem(transfer.argument, message, f"Remove {' and '.join(dead)}.", repair=repair)
 
 
-@rule("KV007", "unread-connector-option", Severity.WARNING, scope=Engine)
+@rule(
+    "KV007",
+    "unread-connector-option",
+    Severity.WARNING,
+    scope=Engine,
+    fix="with --unsafe-fixes, writes the option that it resembles most.",
+)
 def unread_connector_option(engine: Engine, context: Context) -> Iterator[Problem]:
     """An option in kv_connector_extra_config that the connector does not read.
 
@@ -289,7 +317,16 @@ def unread_connector_option(engine: Engine, context: Context) -> Iterator[Proble
                 yield Problem(transfer.argument, message, f"Remove {name}, or run such a release.")
             elif name not in keys and (near := get_close_matches(name, sorted(keys), 1, 0.8)):
                 message = f"{transfer.connector} does not read {name}; did you mean {near[0]}?"
-                yield Problem(transfer.argument, message, f"Write {near[0]}.")
+                repair = _respelt(engine, transfer, name, near[0])
+                yield Problem(transfer.argument, message, f"Write {near[0]}.", repair=repair)
+
+
+def _respelt(engine: Engine, transfer: KvTransfer, name: str, near: str) -> Repair | None:
+    """An option of the outer connector under another name."""
+    if transfer is not engine.kv or near in transfer.extra:
+        return None
+    path = ("kv_connector_extra_config", name)
+    return repairs.json_changed(transfer.argument, path, lambda node: RenameKey(node, near), safe=False)
 
 
 def _window(key: dict[str, str]) -> str:
@@ -370,7 +407,13 @@ def empty_multi_connector(engine: Engine, context: Context) -> Iterator[Problem]
             yield Problem(transfer.argument, message, fix)
 
 
-@rule("KV010", "expandable-segments-with-connector", Severity.ERROR, scope=Engine)
+@rule(
+    "KV010",
+    "expandable-segments-with-connector",
+    Severity.ERROR,
+    scope=Engine,
+    fix="leaves expandable_segments out.",
+)
 def expandable_segments(engine: Engine, context: Context) -> Iterator[Problem]:
     """PyTorch's expandable segments beside a KV connector.
 
@@ -409,9 +452,10 @@ def expandable_segments(engine: Engine, context: Context) -> Iterator[Problem]:
     refused = kv.has(engine, "expandableSegmentsRefused", context)
     message = f"expandable_segments:True cannot stand beside {engine.kv.connector}"
     fix = "Remove expandable_segments from PYTORCH_CUDA_ALLOC_CONF."
-    yield Problem(
-        engine.variables["PYTORCH_CUDA_ALLOC_CONF"], message, fix, None if refused else Severity.WARNING
-    )
+    variable, severity = engine.variables["PYTORCH_CUDA_ALLOC_CONF"], None if refused else Severity.WARNING
+    left = ",".join(part for part in given.split(",") if not part.startswith("expandable_segments"))
+    repair = repairs.variable_value(variable, left) if left else repairs.without_variable(variable)
+    yield Problem(variable, message, fix, severity, repair)
 
 
 @rule("KV011", "hybrid-cache-forced", Severity.ERROR, scope=Engine, versioned=True)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
-from vllm_phases.rules import kv
+from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vllm_phases.model import Variable
+    from vllm_phases.model import KvTransfer, Variable
+    from vllm_phases.sources.repair import Repair
 
 _HOST = "VLLM_NIXL_SIDE_CHANNEL_HOST"
 _PORT = "VLLM_NIXL_SIDE_CHANNEL_PORT"
@@ -82,7 +84,13 @@ def _on_gpu(engine: Engine) -> bool:
     return image in ("vllm-openai", "vllm-openai-rocm") or asked
 
 
-@rule("KV040", "side-channel-host", Severity.ERROR, scope=Engine)
+@rule(
+    "KV040",
+    "side-channel-host",
+    Severity.ERROR,
+    scope=Engine,
+    fix="sets it from fieldRef status.podIP, in Kubernetes.",
+)
 def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
     """NIXL's side channel on an address that a peer in another pod cannot dial.
 
@@ -124,14 +132,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
     if nixl is None or not _is_dialled(engine, nixl.connector, kv.option(nixl, "bidirectional_kv_xfer")):
         return
     fix = f"Set {_HOST} from fieldRef status.podIP."
+    repair = repairs.variable_from_field(engine, _HOST, "status.podIP")
     host = engine.variables.get(_HOST)
     if host is None and kv.unset(engine, _HOST) and engine.pod.platform != "shell":
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
         message = f"{_HOST} is not set, so peers are told to dial localhost"
-        yield Problem(nixl.argument, message, fix, severity)
+        yield Problem(nixl.argument, message, fix, severity, repair)
     elif host is not None and (why := _undialable(host, engine)):
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
-        yield Problem(host, f"{_HOST} is {why}", fix, severity)
+        yield Problem(host, f"{_HOST} is {why}", fix, severity, repair)
 
 
 def _is_dialled(engine: Engine, connector: str, bidirectional: object) -> bool:
@@ -343,7 +352,7 @@ def lease_too_short(engine: Engine, context: Context) -> Iterator[Problem]:
         )
 
 
-@rule("KV045", "nixl-buffer-device", Severity.ERROR, scope=Engine)
+@rule("KV045", "nixl-buffer-device", Severity.ERROR, scope=Engine, fix="sets the only device that there is.")
 def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
     """A kv_buffer_device that NIXL does not have on the image's platform.
 
@@ -372,10 +381,16 @@ def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
     if nixl and devices and device and kv.known(device) and device not in devices:
         image = engine.container.image.name
         message = f"kv_buffer_device is {device!r}, but in {image} it can be {' or '.join(devices)}"
-        yield Problem(nixl.argument, message, f"Set kv_buffer_device to {devices[0]}, or remove it.")
+        fix = f"Set kv_buffer_device to {devices[0]}, or remove it."
+        repair = _device_set(nixl, devices[0]) if len(devices) == 1 and nixl is engine.kv else None
+        yield Problem(nixl.argument, message, fix, repair=repair)
 
 
-@rule("KV046", "state-layout-unset", Severity.WARNING, scope=Engine)
+def _device_set(nixl: KvTransfer, device: str) -> Repair | None:
+    return repairs.json_changed(nixl.argument, ("kv_buffer_device",), lambda node: Set(node, device))
+
+
+@rule("KV046", "state-layout-unset", Severity.WARNING, scope=Engine, fix="sets DS.")
 def state_layout_unset(engine: Engine, context: Context) -> Iterator[Problem]:
     """A model with Mamba layers under NIXL without the layout of their state that transfers need.
 
@@ -402,7 +417,8 @@ def state_layout_unset(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     if kv.unset(engine, name) or engine.variable(name) == "SD":
         message = f"{engine.model} has Mamba layers, whose state NIXL moves in the layout DS only"
-        yield Problem(engine.variables.get(name) or nixl.argument, message, f"Set {name}=DS on both roles.")
+        where, fix = engine.variables.get(name) or nixl.argument, f"Set {name}=DS on both roles."
+        yield Problem(where, message, fix, repair=repairs.variable_set(engine, name, "DS"))
 
 
 @rule("KV047", "rdma-transport-without-device", Severity.WARNING, scope=Engine)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Engine, Sidecar, relations
-from vllm_phases.rules import ports, windows
+from vllm_phases.rules import ports, repairs, windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from vllm_phases.model import Argument, Container
+    from vllm_phases.sources.repair import Repair
 
 _NATIVE_SIDECARS = (1, 29)
 _IDLE_SECONDS = 90  # how long the sidecar keeps a connection to prefill (llmd, section 1.7)
 _ENDS_WITH_ERROR = "so the container ends at once and is started again without end"
 
 
-@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component)
+@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component, fix="sets restartPolicy: Always.")
 def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem]:
     """A server is an init container that must end before the engine starts, and it never ends.
 
@@ -60,7 +61,8 @@ def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem
             f"init container {container.name} runs a server ({component.kind}) without restartPolicy Always, "
             f"so the containers after it never start"
         )
-        yield Problem(container.node, message, "Set restartPolicy: Always on it.")
+        repair = repairs.entry_set(container.node, "restartPolicy", "Always")
+        yield Problem(container.node, message, "Set restartPolicy: Always on it.", repair=repair)
     elif version < _NATIVE_SIDECARS:
         message = (
             f"Kubernetes {context.kube_version} has no native sidecars, so {container.name} blocks the pod"
@@ -103,7 +105,13 @@ def sidecar_as_container(sidecar: Sidecar, context: Context) -> Iterator[Problem
         yield Problem(container.node, message, "Make it an init container with restartPolicy: Always.")
 
 
-@rule("LLMD003", "sidecar-option", Severity.ERROR, scope=Sidecar)
+@rule(
+    "LLMD003",
+    "sidecar-option",
+    Severity.ERROR,
+    scope=Sidecar,
+    fix="writes the name that the release has for the same option.",
+)
 def sidecar_option(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     """An option that the sidecar's release does not know, or is about to drop.
 
@@ -151,14 +159,20 @@ def refused_options(component: Component, context: Context) -> Iterator[Problem]
             yield from _unknown(option, component, release)
         elif windows.before(version, entry):
             message = f"{release} does not know --{option.name}, which came with v{entry['since']}"
-            yield Problem(option, message, instead)
+            yield Problem(option, message, instead, repair=_renamed(option, entry, component))
         elif windows.reached(version, entry):
-            yield Problem(
-                option, f"--{option.name} went away with v{entry['until']}, and this is {release}", instead
-            )
+            message = f"--{option.name} went away with v{entry['until']}, and this is {release}"
+            yield Problem(option, message, instead, repair=_renamed(option, entry, component))
         elif windows.reached(version, entry, "deprecated"):
             message = f"--{option.name} is deprecated since v{entry['deprecated']}"
-            yield Problem(option, message, instead, Severity.WARNING)
+            yield Problem(option, message, instead, Severity.WARNING, _renamed(option, entry, component))
+
+
+def _renamed(option: Argument, entry: Mapping[str, Any], component: Component) -> Repair | None:
+    """The other name of the same option."""
+    if not entry.get("same") or entry["instead"] in component.arguments:
+        return None
+    return repairs.respelt(option.word, option.written, f"--{entry['instead']}")
 
 
 def _unknown(option: Argument, component: Component, release: str) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from vllm_phases.finding import Location, Severity
+    from vllm_phases.sources.repair import Repair
 
 _S = TypeVar("_S")
 SECTIONS = ("Why", "Bad", "Good", "References")
@@ -52,12 +53,14 @@ class Problem:
     message      where, what was given and why it is wrong, in one sentence without a full stop
     remediation  what to set, as a sentence
     severity     another one than the rule's, where this case weighs less or more
+    repair       what `lint --fix` may do about it
     """
 
     where: Node | Word | Argument | Placed
     message: str
     remediation: str = ""
     severity: Severity | None = None
+    repair: Repair | None = None
 
     @property
     def node(self) -> Node | None:
@@ -114,6 +117,7 @@ class Rule:
     """A rule; since and until bound the vLLM releases that it looks at, until being the first it leaves out.
 
     versioned  whether it needs to know the engine's release
+    fix        what `lint --fix` does about it, as a sentence; "" where nothing
     """
 
     id: str
@@ -124,6 +128,7 @@ class Rule:
     since: str | None
     until: str | None
     versioned: bool
+    fix: str = ""
 
     def applies(self, subject: object) -> bool:
         """Whether a subject is of a release that the rule is about."""
@@ -181,6 +186,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
     since: str | None = None,
     until: str | None = None,
     versioned: bool = False,
+    fix: str = "",
 ) -> Callable[[Callable[[_S, Context], Iterator[Problem]]], Callable[[_S, Context], Iterator[Problem]]]:
     """Make a function a rule. Bounds of vLLM releases are for rules whose scope is Engine."""
     if not _ID.fullmatch(rule_id) or rule_id in _RULES:
@@ -190,7 +196,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
         check: Callable[[_S, Context], Iterator[Problem]],
     ) -> Callable[[_S, Context], Iterator[Problem]]:
         bounded = versioned or since is not None or until is not None
-        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded)
+        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded, fix)
         return check
 
     return register

@@ -22,6 +22,7 @@ class Document:
 
     tree    plain data; of a "command" document the text
     line    of the file, counted from 1, where the text starts; column: how far the file indents the text
+    offset  where the text starts in the file, in characters
     repeated  paths of keys that are given twice, of which the last one counts
     inside  the value that holds this document, such as an entry of a ConfigMap
     """
@@ -32,6 +33,7 @@ class Document:
     text: str = field(default="", repr=False)
     line: int = 1
     column: int = 0
+    offset: int = 0
     repeated: tuple[KeyPath, ...] = ()
     inside: Node | None = field(default=None, repr=False)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 MAX_BYTES = 64 * 2**20
-_STDIN_NAME = "<stdin>"
+STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
 _CHART = "Chart.yaml"
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
@@ -41,22 +41,30 @@ class Sources:
 
 
 def read(
-    paths: Sequence[str], stdin: Any = None, excluded: Callable[[Path], bool] = lambda file: False
+    paths: Sequence[str],
+    stdin: Any = None,
+    excluded: Callable[[Path], bool] = lambda file: False,
+    contents: dict[str, bytes] | None = None,
 ) -> Sources:
     """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
 
+    `contents`, where it is given, keeps what was read by the name of its file; what it has is not read again.
     UsageError for a path that is not there. In folders, what is no document of ours is passed over, and so
     are the files that `excluded` is true for.
     """
+    kept = {} if contents is None else contents
     documents: list[Document] = []
     findings: list[Finding] = []
     texts: dict[str, str] = {}
-    for name, content, named in _contents(paths, stdin, excluded):
+    for name, named in _named(paths, excluded):
+        if name not in kept:
+            kept[name] = _content(name, stdin)
+        content = kept[name] if contents is not None else kept.pop(name)
         text, problem = _decoded(content, name)
         if problem:
             findings.append(problem)
             continue
-        if name == _STDIN_NAME:
+        if name == STDIN_NAME:
             texts[name] = text
         for found in read_text(text, name, named):
             if isinstance(found, Finding):
@@ -92,7 +100,7 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
 
 
 def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
-    for line, part in _parts(text):
+    for line, offset, part in _parts(text):
         if not part.strip() or _only_comments(part):
             continue
         try:
@@ -102,18 +110,18 @@ def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
             continue
         for tree in trees:
             if kind := _kind(tree):
-                yield Document(name, kind, tree, part, line, repeated=tuple(repeated))
+                yield Document(name, kind, tree, part, line, offset=offset, repeated=tuple(repeated))
 
 
-def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The texts between separators, with the line on which each starts; the separator becomes blanks."""
-    start, line = 0, 1
+def _parts(text: str) -> Iterator[tuple[int, int, str]]:
+    """The texts between separators, with line and offset of each; the separator before it becomes blanks."""
+    start, line, blanks = 0, 1, ""
     for match in _SEPARATOR.finditer(text):
         part = text[start : match.start()]
-        yield line, part if start == 0 else "   " + part
+        yield line, start - len(blanks), blanks + part
         line += part.count("\n")
-        start = match.end()
-    yield line, text[start:] if start == 0 else "   " + text[start:]
+        start, blanks = match.end(), "   "
+    yield line, start - len(blanks), blanks + text[start:]
 
 
 def _only_comments(part: str) -> bool:
@@ -167,18 +175,23 @@ def _decoded(content: bytes, name: str) -> tuple[str, Finding | None]:
         return "", _unreadable(Location(name, 1, 1), f"is not UTF-8 text (byte {error.start})")
 
 
-def _contents(
-    paths: Sequence[str], stdin: Any, excluded: Callable[[Path], bool]
-) -> Iterator[tuple[str, bytes, bool]]:
-    """Name and bytes of each file, and whether the user named it."""
+def _named(paths: Sequence[str], excluded: Callable[[Path], bool]) -> Iterator[tuple[str, bool]]:
+    """Each file once, be it named twice in two ways, and whether the user named it."""
+    seen: set[str] = set()
     for path in dict.fromkeys(paths):
-        if path == STDIN:
-            yield _STDIN_NAME, stdin.read() if stdin else b"", True
-        elif os.path.isdir(path):
-            for file in itertools.filterfalse(excluded, _walk(Path(path))):
-                yield str(file), _bytes(file), False
-        else:
-            yield path, _bytes(Path(path)), True
+        folder = path != STDIN and os.path.isdir(path)
+        files = map(str, itertools.filterfalse(excluded, _walk(Path(path)))) if folder else (path,)
+        for name in files:
+            real = STDIN if name == STDIN else os.path.realpath(name)
+            if real not in seen:
+                seen.add(real)
+                yield (STDIN_NAME if name == STDIN else name), not folder
+
+
+def _content(name: str, stdin: Any) -> bytes:
+    if name == STDIN_NAME:
+        return bytes(stdin.read()) if stdin else b""
+    return _bytes(Path(name))
 
 
 def _bytes(file: Path) -> bytes:
