@@ -44,10 +44,26 @@ def known_ids() -> frozenset[str]:
 def run(
     context: Context, selection: Selection = EVERY_RULE, locate: Locate | None = None
 ) -> Iterator[Finding]:
-    """What the selected rules find. A rule that fails is told as LINT004, and the others go on."""
+    """What the selected rules find. A rule that fails is told as LINT004, and the others go on.
+
+    What an API server has against a value (OBJ) is left out where PKG, which knows the remedy, tells it.
+    """
+    general: list[Finding] = []
+    told: set[tuple[str, str, str]] = set()
     for rule in all_rules():
-        if rule.id in selection:
-            yield from _findings(rule, context, locate or written)
+        for finding in _findings(rule, context, locate or written) if rule.id in selection else ():
+            if rule.topic == "OBJ":
+                general.append(finding)
+                continue
+            if rule.topic == "PKG":
+                told.update((_at(finding, finding.path), _at(finding, finding.path.rpartition(".")[0])))
+            yield finding
+    yield from (finding for finding in general if _at(finding, finding.path) not in told)
+
+
+def _at(finding: Finding, path: str) -> tuple[str, str, str]:
+    """A path of the object that a finding is about."""
+    return finding.location.file if finding.location else "", finding.object, path
 
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
