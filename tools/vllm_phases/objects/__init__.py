@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vllm_phases.objects.published import Validators
     from vllm_phases.yaml_document import KeyPath
 
+_NESTED = (dict, list)
 SHAPE, NO_SCHEMA, NOT_SERVED = "OBJ001", "OBJ002", "OBJ003"
 
 
@@ -88,11 +89,15 @@ def _refused(document: Mapping[str, Any], validators: Validators) -> Iterator[Re
 
 def _without_nulls(value: Any) -> Any:
     """A null is an absent field to an API server, and an empty object in a list."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
-    if isinstance(value, list):
-        return [{} if child is None else _without_nulls(child) for child in value]
-    return value
+    if type(value) is dict:
+        return {
+            key: _without_nulls(child) if type(child) in _NESTED else child
+            for key, child in value.items()
+            if child is not None
+        }
+    return [
+        {} if child is None else _without_nulls(child) if type(child) in _NESTED else child for child in value
+    ]
 
 
 @functools.lru_cache(maxsize=1024)
