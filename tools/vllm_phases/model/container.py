@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class Container:
     variables    by name; complete is False where more may come from something that is not here (envFrom)
     init         an init container; with restartPolicy Always it is a native sidecar
     options      of `docker run`, where that starts it
+    files        the YAML files that the script around it has written before, by path
     """
 
     node: Node
@@ -121,6 +122,7 @@ class Container:
     mounts: tuple[Mount, ...]
     init: bool = False
     options: Arguments | None = None
+    files: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def native_sidecar(self) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Release
-from vllm_phases.model.llmd import embedded
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Object, Pod
 from vllm_phases.model.card import choices
 from vllm_phases.model.gpu import gpu_request
-from vllm_phases.model.llmd import embedded
 from vllm_phases.model.sharing import is_mig, memory_share, time_shared
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

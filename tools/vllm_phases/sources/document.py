@@ -134,6 +134,30 @@ class Node:
         return {str(key): scalar_text(value) for key, value in entries}
 
 
+def embedded(node: Node) -> Node | None:
+    """The YAML document that a text of another document holds; None where it holds none."""
+    whole = node.document.kind == "command" or node.document.spot(node.path).literal
+    return yaml_in(str(node.value), node, node.document.location_in(node.path, 0, 0), whole)
+
+
+def yaml_in(text: str, inside: Node, place: Location, whole: bool) -> Node | None:
+    """The YAML document of a text that starts at a place; None where it is none.
+
+    whole  whether the lines of the text stand in the file as they are, so that its values know their places
+    """
+    try:
+        trees, repeated = yaml_reader.documents(text)
+    except Unreadable:
+        return None
+    if not trees:
+        return None
+    shown = text if whole else ""
+    column = place.column - 1
+    return Document(
+        place.file, "kubernetes", trees[0], shown, place.line, column, tuple(repeated), inside
+    ).root
+
+
 def _below(value: Any, steps: tuple[str | int, ...]) -> Any:
     """What stands below a value, without the node that would know its place."""
     for step in steps:

@@ -191,6 +191,18 @@ def _bytes(file: Path) -> bytes:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
 
 
+def text_beside(document: Document, name: str) -> tuple[str, str] | None:
+    """Name and text of a file in the folder of a document or below it; None where there is none to read."""
+    folder = Path(document.file).parent
+    file = folder / name
+    if Path(name).is_absolute() or not Path(document.file).is_file() or not file.is_file():
+        return None
+    if not file.resolve().is_relative_to(folder.resolve()):
+        return None
+    text, problem = _decoded(_bytes(file), str(file))
+    return None if problem else (str(file), text)
+
+
 def _walk(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)

@@ -63,11 +63,15 @@ class Word:
 
 @dataclass(frozen=True)
 class Command:
-    """A simple command: the assignments before it, its words, and the text of its here document."""
+    """A simple command: the assignments before it, its words, and the text of its here document.
+
+    output  the file that it writes, where its output is redirected
+    """
 
     words: tuple[Word, ...]
     assignments: Mapping[str, Word] = field(default_factory=dict)
     document: Word | None = None
+    output: Word | None = None
 
 
 @dataclass
@@ -145,6 +149,7 @@ class _Script:
         self._depth = 0
         self._pending: list[tuple[str, bool, bool]] = []  # delimiters of here documents: text, quoted, tabs
         self._documents: list[Word] = []
+        self._output: Word | None = None
 
     def commands(self) -> Iterator[Command]:
         while self._at < len(self._text):
@@ -156,7 +161,7 @@ class _Script:
         """One simple command, up to its operator."""
         words: list[Word] = []
         assignments: dict[str, Word] = {}
-        self._documents = []
+        self._documents, self._output = [], None
         while not self._ended():
             if self._redirected():
                 continue
@@ -170,7 +175,7 @@ class _Script:
             words.extend(found)
             words = self._without_keyword(words)
         self._finish(words, assignments)
-        return Command(tuple(words), assignments, next(iter(self._documents), None))
+        return Command(tuple(words), assignments, next(iter(self._documents), None), self._output)
 
     def _without_keyword(self, words: list[Word]) -> list[Word]:
         if len(words) != 1 or words[0].text not in _KEYWORDS:
@@ -252,6 +257,8 @@ class _Script:
             self._pending.append((target[0].text, quoted, match[1] == "<<-"))
         elif match[1] == "<<<" and target:
             self._documents.append(target[0])
+        elif match[0] == ">" and target:
+            self._output = target[0]
         return True
 
     def _take_documents(self) -> None:
