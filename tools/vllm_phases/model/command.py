@@ -29,12 +29,14 @@ _API_SERVERS = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_serv
 class Invocation:
     """A program with its words, and the variables that its command line sets before it.
 
-    files  the YAML files that the script has written by then, by path
+    files       the YAML files that the script has written by then, by path
+    background  whether the script goes on beside it
     """
 
     words: tuple[Word, ...]
     assignments: Mapping[str, Word]
     files: Mapping[str, Node] = field(default_factory=dict)
+    background: bool = False
 
     def program(self) -> str:
         """The first word without its folder."""
@@ -71,6 +73,7 @@ def scripted(text: Word, variables: Variables, nesting: int = 0) -> Iterator[Inv
                 invocation,
                 assignments={**assigned, **invocation.assignments},
                 files={**files, **invocation.files},
+                background=command.background or invocation.background,
             )
 
 

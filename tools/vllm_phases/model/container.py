@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vllm_phases.model.arguments import Arguments
+    from vllm_phases.model.command import Invocation
     from vllm_phases.sources.document import Node
     from vllm_phases.sources.shell import Word
 
@@ -108,7 +109,7 @@ class Container:
     variables    by name; complete is False where more may come from something that is not here (envFrom)
     init         an init container; with restartPolicy Always it is a native sidecar
     options      of `docker run`, where that starts it
-    files        the YAML files that the script around it has written before, by path
+    invocation   the command of a script, where that starts it
     """
 
     node: Node
@@ -122,7 +123,7 @@ class Container:
     mounts: tuple[Mount, ...]
     init: bool = False
     options: Arguments | None = None
-    files: Mapping[str, Node] = field(default_factory=dict)
+    invocation: Invocation | None = None
 
     @property
     def native_sidecar(self) -> bool:

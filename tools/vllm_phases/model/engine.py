@@ -56,6 +56,7 @@ class Engine:
     release    what the catalogue knows of that version; None without one, or where it is too old
     words      what follows `vllm serve`, with the options of the file that --config names
     config     that file, where its content is known
+    background whether a script starts it and goes on
     arguments  read with the parser of that release, or else of the newest
     variables  those of the container, and over them those that its command line sets
     """
@@ -71,6 +72,7 @@ class Engine:
     gpu: GpuRequest
     start: Word | None
     config: Node | None = None
+    background: bool = False
 
     @property
     def node(self) -> Node:
@@ -203,9 +205,10 @@ def _engine(
     from vllm_phases.model.container import Variable
 
     invocation, start = started
+    command = container.invocation or invocation
 
     def find(path: str) -> Node | None:
-        written = {**container.files, **invocation.files}.get(posixpath.normpath(path))
+        written = command.files.get(posixpath.normpath(path))
         found = None if written else mounted(pod, container, path, config)
         return written or (embedded(found) if found else None)
 
@@ -230,6 +233,7 @@ def _engine(
         gpu=gpu_request(pod, container),
         start=invocation.words[start - 1] if start else None,
         config=file,
+        background=command.background,
     )
 
 

@@ -45,7 +45,7 @@ def pods(document: Document) -> Iterator[Pod]:
                 for name, word in invocation.assignments.items()
             }
             started = _started(root, invocation.words, variables)
-            yield _pod("shell", root, replace(started, files=invocation.files))
+            yield _pod("shell", root, replace(started, invocation=invocation))
 
 
 def _is_program(invocation: Invocation) -> bool:

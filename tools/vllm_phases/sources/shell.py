@@ -65,13 +65,15 @@ class Word:
 class Command:
     """A simple command: the assignments before it, its words, and the text of its here document.
 
-    output  the file that it writes, where its output is redirected
+    output      the file that it writes, where its output is redirected
+    background  whether the script goes on beside it, outside of if, for and the like
     """
 
     words: tuple[Word, ...]
     assignments: Mapping[str, Word] = field(default_factory=dict)
     document: Word | None = None
     output: Word | None = None
+    background: bool = False
 
 
 @dataclass
@@ -150,12 +152,23 @@ class _Script:
         self._pending: list[tuple[str, bool, bool]] = []  # delimiters of here documents: text, quoted, tabs
         self._documents: list[Word] = []
         self._output: Word | None = None
+        self._operator = ""
 
     def commands(self) -> Iterator[Command]:
+        pipeline: list[Command] = []
         while self._at < len(self._text):
-            command = self._command()
+            self._operator = ""
+            pipeline.append(self._command())
+            if self._operator not in ("|", "|&"):
+                yield from self._run(pipeline)
+                pipeline = []
+        yield from self._run(pipeline)
+
+    def _run(self, pipeline: list[Command]) -> Iterator[Command]:
+        background = self._operator == "&" and self._depth <= 0
+        for command in pipeline:
             if command.words or command.assignments:
-                yield command
+                yield replace(command, background=background)
 
     def _command(self) -> Command:
         """One simple command, up to its operator."""
@@ -234,6 +247,7 @@ class _Script:
         if match[0] == "&" and self._text[self._at : self._at + 2] == "&>":
             return False
         self._at = match.end()
+        self._operator = match[0]
         if match[0] == "\n":
             self._take_documents()
         return True
