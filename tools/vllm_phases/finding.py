@@ -32,7 +32,8 @@ class Finding:
 
     rule_id and name identify the rule ("ARG001", "unknown-flag"). message says where, what was given
     and why it is wrong; remediation says what to set. path is the dotted values path or the path in the
-    object; object is "Kind/name"; location is the line to change, where one is known.
+    object; object is "Kind/name"; location is the line to change, where one is known; start is where the
+    argument begins that has several lines around that one.
     """
 
     rule_id: str
@@ -43,6 +44,7 @@ class Finding:
     path: str = ""
     object: str = ""
     location: Location | None = None
+    start: Location | None = None
 
 
 def reading_order(finding: Finding) -> tuple[bool, Location, str, str]:

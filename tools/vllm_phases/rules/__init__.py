@@ -93,9 +93,8 @@ def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:
     severity = problem.severity or rule.severity
     subject = "" if problem.node is None else object_id(problem.node)
-    return Finding(
-        rule.id, rule.name, severity, problem.message, problem.remediation, path, subject, location
-    )
+    message, fix, start = problem.message, problem.remediation, problem.start
+    return Finding(rule.id, rule.name, severity, message, fix, path, subject, location, start)
 
 
 @functools.cache

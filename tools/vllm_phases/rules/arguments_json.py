@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from vllm_phases.catalogue import Config, EngineRelease
-    from vllm_phases.model import Argument
+    from vllm_phases.model import Argument, Key
 
 _OF_KV_RULES = "kv-transfer-config"
 _TRUTHS = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"))
@@ -50,7 +50,7 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
         - catalogue/data/configs.json, read from the releases by `vllm-phases catalogue add`
     """
     for flag, config, release in _configs(engine):
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields:
                 continue
             name, fix = f"{key!r} of --{flag}", f"Remove {key} from --{flag}."
@@ -60,7 +60,7 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
                 message = f"{message} any more; {last} was the last release that had it"
             elif near:
                 message, fix = f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-            yield Problem(option, message, fix, None if config.closed else Severity.WARNING)
+            yield Problem(where, message, fix, None if config.closed else Severity.WARNING)
 
 
 @rule("ARG013", "bad-json-value", Severity.ERROR, scope=Engine, versioned=True)
@@ -100,10 +100,10 @@ def bad_json_value(engine: Engine, context: Context) -> Iterator[Problem]:
                     option, f"--{flag} is {option.value!r}, but must be a JSON object", "Write {…}."
                 )
         given = engine.arguments.object(flag) or {}
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields and (wanted := _misfit(given[key], config.fields[key])):
                 message = f"{key} of --{flag} is {given[key]!r}, but must be {wanted}"
-                yield Problem(option, message, f"Set {wanted}.")
+                yield Problem(where, message, f"Set {wanted}.")
 
 
 def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
@@ -114,14 +114,16 @@ def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
                 yield flag, config, engine.release
 
 
-def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument]]:
-    """Each key that is given, with the option that gives it."""
+def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument | Key]]:
+    """Each key that is given, with where that is: in the JSON, or an option of its own."""
     options = engine.arguments.all(flag)
     for key in engine.arguments.object(flag) or {}:
         dotted = (option for option in options if option.keys[:1] in ((key,), (f"{key}+",)))
         whole = (option for option in options if not option.keys)
-        if (option := next(dotted, None) or next(whole, None)) is not None:
+        if (option := next(dotted, None)) is not None:
             yield key.removesuffix("+"), option
+        elif (option := next(whole, None)) is not None:
+            yield key, option.key(key)
 
 
 def _last_with(release: EngineRelease, flag: str, key: str) -> str | None:

@@ -177,7 +177,7 @@ def nixl_kv_both(engine: Engine, context: Context) -> Iterator[Problem]:
     nixl = kv.over(engine, "nixl", context)
     if nixl and nixl.role == "kv_both" and kv.has(engine, "nixlKvBothDeprecated", context):
         message = "kv_role kv_both is deprecated for NIXL"
-        yield Problem(nixl.argument, message, "Set kv_producer for prefill and kv_consumer for decode.")
+        yield Problem(nixl.key("kv_role"), message, "Set kv_producer for prefill and kv_consumer for decode.")
 
 
 @rule("KV042", "nixl-pipeline-parallel", Severity.ERROR, scope=Engine)
@@ -372,7 +372,9 @@ def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
     if nixl and devices and device and kv.known(device) and device not in devices:
         image = engine.container.image.name
         message = f"kv_buffer_device is {device!r}, but in {image} it can be {' or '.join(devices)}"
-        yield Problem(nixl.argument, message, f"Set kv_buffer_device to {devices[0]}, or remove it.")
+        yield Problem(
+            nixl.key("kv_buffer_device"), message, f"Set kv_buffer_device to {devices[0]}, or remove it."
+        )
 
 
 @rule("KV046", "state-layout-unset", Severity.WARNING, scope=Engine)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from vllm_phases.finding import Location
-from vllm_phases.sources import yaml_reader
+from vllm_phases.sources import positions, yaml_reader
 from vllm_phases.sources.yaml_reader import KeyPath, Places, Spot, Unreadable
 
 if TYPE_CHECKING:
@@ -67,6 +68,30 @@ class Document:
         lines = self.text.splitlines()
         indent = self._block_indent(lines, spot.text_line + 1)
         return Location(self.file, self.line + first, 1 + indent + column + self.column)
+
+    def location_of(self, path: KeyPath, offset: int) -> Location | None:
+        """The place of the character at an offset of a scalar's text; None where it cannot be known."""
+        value = scalar_text(_below(self.tree, path))
+        if self.kind == "command":
+            return self._at(offset)
+        spot = self.places.get(path)
+        if spot is None or offset >= len(value):
+            return None
+        starts = positions.line_starts(self.text)
+        start = starts[spot.text_line] + spot.text_column
+        if self.text[start : start + 1] in ("|", ">"):
+            first = spot.text_line + 1
+            indent = self._block_indent(self.text.split("\n"), first)
+            found = positions.of_block(self.text, starts[first] + indent, indent, value)
+        else:
+            found = positions.of_scalar(self.text, start, value)
+        return self._at(found[offset]) if found else None
+
+    def _at(self, offset: int) -> Location:
+        """The place of a character of this document's own text."""
+        starts = positions.line_starts(self.text)
+        line = bisect_right(starts, offset) - 1
+        return Location(self.file, self.line + line, 1 + offset - starts[line] + self.column)
 
     def spot(self, path: KeyPath) -> Spot:
         """As location, counted from 0 in this document's own text."""

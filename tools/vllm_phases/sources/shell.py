@@ -12,6 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from vllm_phases.sources import positions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -59,6 +61,20 @@ class Word:
         if self.node is None:
             return None
         return self.node.document.location_in(self.node.path, self.line, self.column)
+
+    def location_of(self, offset: int) -> Location | None:
+        """The place of one of its characters; None where it cannot be known exactly."""
+        if self.node is None:
+            return None
+        source = self.node.text().replace("\r\n", "\n")
+        if source != self.text or self.node.document.kind == "command":
+            starts = positions.line_starts(source)
+            start = starts[self.line] + self.column if self.line < len(starts) else len(source)
+            found = positions.of_word(source, start, self.text)
+            if found is None:
+                return None
+            offset = found[offset]
+        return self.node.document.location_of(self.node.path, offset)
 
 
 @dataclass(frozen=True)
