@@ -135,13 +135,17 @@ class Container:
         found = self.variables.get(variable)
         return found.value if found else None
 
-    def limits(self) -> dict[str, Node]:
+    def limits(self) -> Mapping[str, Node]:
         """resources.limits, by resource name."""
-        return dict(self.node.entries("resources", "limits"))
+        return self._resources["limits"]
 
-    def requests(self) -> dict[str, Node]:
+    def requests(self) -> Mapping[str, Node]:
         """resources.requests, by resource name."""
-        return dict(self.node.entries("resources", "requests"))
+        return self._resources["requests"]
+
+    @functools.cached_property
+    def _resources(self) -> dict[str, dict[str, Node]]:
+        return {part: dict(self.node.entries("resources", part)) for part in ("limits", "requests")}
 
     def probe(self, kind: ProbeKind) -> Probe | None:
         """One of its probes, with the defaults of Kubernetes filled in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -390,6 +391,7 @@ _FROM_SECRET = (
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def _secret(name: str, text: str | None) -> str | None:
     """What kind of secret a text is, by its form or by the name of the variable."""
     facts = catalogue.facts("security")
