@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import functools
 import re
 from typing import TYPE_CHECKING, Any
 
