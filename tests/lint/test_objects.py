@@ -144,15 +144,26 @@ def lint(capsys: pytest.CaptureFixture[str]) -> Lint:
 def test_patches_of_a_kustomization_are_no_objects(tmp_path: Path, lint: Lint) -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: demo}\nspec: {replicas: 2}\n"
     (tmp_path / "base.yaml").write_text(DEPLOYMENT)
-    (tmp_path / "patch.yaml").write_text(patch)
+    (tmp_path / "replicas.yaml").write_text(patch)
     code, output = lint(str(tmp_path), "--select", "OBJ")
     assert code == 1
     assert "spec.selector: missing, but required [OBJ001 invalid-object]" in output
     (tmp_path / "kustomization.yaml").write_text(
-        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
-        "resources: [base.yaml]\npatches: [{path: ./patch.yaml}]\n"
+        "resources: [base.yaml]\npatches: [{path: ./replicas.yaml}]\n"
     )
     assert lint(str(tmp_path), "--select", "OBJ") == (0, "no findings\n")
+
+
+@pytest.mark.parametrize("name", ["manager_patch.yaml", "patches/replicas.yaml"])
+def test_a_file_that_is_called_a_patch_is_none_either(tmp_path: Path, lint: Lint, name: str) -> None:
+    (tmp_path / "base.yaml").write_text(DEPLOYMENT)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: demo}\n")
+    assert lint(str(tmp_path), "--select", "OBJ") == (0, "no findings\n")
+
+
+def test_a_kubeconfig_is_no_object() -> None:
+    assert told("apiVersion: v1\nkind: Config\nclusters: []\n") == []
 
 
 def test_a_comment_suppresses_it_and_sarif_shows_it(tmp_path: Path, lint: Lint) -> None:

@@ -19,7 +19,7 @@ from vllm_phases.model.mounts import mounted
 from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from vllm_phases.catalogue import EngineRelease
     from vllm_phases.model.arguments import Argument
@@ -206,12 +206,7 @@ def _engine(
 
     invocation, start = started
     command = container.invocation or invocation
-
-    def find(path: str) -> Node | None:
-        written = command.files.get(posixpath.normpath(path))
-        found = None if written else mounted(pod, container, path, config)
-        return written or (embedded(found) if found else None)
-
+    find = _finder(pod, container, command, config)
     version = _version(pod, container, given)
     release = _release(version)
     words, file = expanded(invocation.words[start:], release or _newest(), find)
@@ -235,6 +230,19 @@ def _engine(
         config=file,
         background=command.background,
     )
+
+
+def _finder(
+    pod: Pod, container: Container, command: Invocation, config: ConfigData
+) -> Callable[[str], Node | None]:
+    """Finds the YAML document at a path: one that the script has written, or one that is mounted."""
+
+    def find(path: str) -> Node | None:
+        written = command.files.get(posixpath.normpath(path))
+        found = None if written else mounted(pod, container, path, config)
+        return written or (embedded(found) if found else None)
+
+    return find
 
 
 def _assigned(words: tuple[Word, ...]) -> dict[str, Word]:

@@ -386,10 +386,20 @@ def _by_rule(context: Context) -> Mapping[str, list[tuple[Object, Refused]]]:
     by_rule: dict[str, list[tuple[Object, Refused]]] = defaultdict(list)
     patches = _patches(context.release)
     for found in context.release.objects:
+        if not _is_applied(found, patches):
+            continue
         for refused in validate(found.node.value, context.kube_version):
-            if not _open(found, refused) and os.path.normpath(found.node.document.file) not in patches:
+            if not _open(found, refused):
                 by_rule[refused.rule_id].append((found, refused))
     return by_rule
+
+
+def _is_applied(found: Object, patches: frozenset[str]) -> bool:
+    """Whether an API server gets an object as it stands: no part of one, and no configuration of kubectl."""
+    file = os.path.normpath(found.node.document.file)
+    folder, name = os.path.split(file)
+    is_patch = file in patches or "patch" in name or os.path.basename(folder) == "patches"
+    return not is_patch and (found.node.text("apiVersion"), found.kind) != ("v1", "Config")
 
 
 def _patches(release: Release) -> frozenset[str]:

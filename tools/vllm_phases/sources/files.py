@@ -25,6 +25,7 @@ MAX_BYTES = 64 * 2**20
 _STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
 _CHART = "Chart.yaml"
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
@@ -100,9 +101,16 @@ def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
         except Unreadable as error:
             yield _broken(part, name, line, error)
             continue
-        for tree in trees:
+        for tree in map(_completed, trees) if os.path.basename(name) in _KUSTOMIZATIONS else trees:
             if kind := _kind(tree):
                 yield Document(name, kind, tree, part, line, repeated=tuple(repeated))
+
+
+def _completed(tree: Any) -> Any:
+    """A Kustomization with the kind that its file's name stands for."""
+    return (
+        {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", **tree} if tree else tree
+    )
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
