@@ -207,6 +207,16 @@ def test_a_file_beside_the_compose_file(tmp_path: Path, inline: str, beside: str
     assert told(found, "ARG001") == [f"{tmp_path}/conf/vllm.yaml:2:1 error ARG001 {subject}"]
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\\0b", "missing", "."])
+def test_a_name_that_no_file_has_is_no_failure(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "compose.yaml"
+    volumes = f'    volumes: ["./{name}:/etc/vllm.yaml"]\n'
+    file.write_text(COMPOSE.replace(COMPOSE[COMPOSE.index("    configs:") :], volumes))
+    (found,) = Release(sources.read([str(file)]).documents).engines
+    assert found.config is None
+    assert found.arguments.open
+
+
 @pytest.mark.parametrize("path", ["../vllm.yaml", "/vllm.yaml"])
 def test_a_file_elsewhere_is_not_read(tmp_path: Path, path: str) -> None:
     (tmp_path / "below").mkdir()

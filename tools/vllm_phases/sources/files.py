@@ -203,11 +203,13 @@ def text_beside(document: Document, name: str) -> tuple[str, str] | None:
     """Name and text of a file in the folder of a document or below it; None where there is none to read."""
     folder = Path(document.file).parent
     file = folder / name
-    if Path(name).is_absolute() or not Path(document.file).is_file() or not file.is_file():
+    try:
+        inside = file.resolve().is_relative_to(folder.resolve())
+        if Path(name).is_absolute() or not inside or not Path(document.file).is_file() or not file.is_file():
+            return None
+        text, problem = _decoded(_bytes(file), str(file))
+    except (OSError, ValueError, UsageError):  # a name that no file can have, or no right to read it
         return None
-    if not file.resolve().is_relative_to(folder.resolve()):
-        return None
-    text, problem = _decoded(_bytes(file), str(file))
     return None if problem else (str(file), text)
 
 
