@@ -56,8 +56,8 @@ class Finding:
 
     rule_id and name identify the rule ("ARG001", "unknown-flag"). message says where, what was given
     and why it is wrong; remediation says what to set. path is the dotted values path or the path in the
-    object; object is "Kind/name"; location is the line to change, where one is known; fix is what
-    `lint --fix` does.
+    object; object is "Kind/name"; location is the line to change, where one is known; start is where the
+    argument begins that has several lines around that one; fix is what `lint --fix` does.
     """
 
     rule_id: str
@@ -68,6 +68,7 @@ class Finding:
     path: str = ""
     object: str = ""
     location: Location | None = None
+    start: Location | None = None
     fix: Fix | None = field(default=None, compare=False)
 
 

@@ -128,6 +128,10 @@ def _configured(given: dict[str, Any]) -> Configuration:
     settled = configuration.merged(configuration.load(Path.cwd()), {**given, **lists})
     if settled.vllm_version:
         catalogue.load(settled.vllm_version)  # UsageError for what is none
+    if settled.kube_version:
+        from vllm_phases.objects import published
+
+        published.minor_version(settled.kube_version)  # UsageError for what has no schemas
     return settled
 
 

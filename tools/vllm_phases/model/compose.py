@@ -67,12 +67,12 @@ def _words(node: Node) -> Iterator[Word]:
         yield from (interpolate(item) for item in node.items())
     elif node:
         whole = interpolate(node)
-        placed = whole.text == node.text()  # otherwise no word stands where it is read
+        exact = whole.text == node.text()
         for command in shell.commands(whole.text, shell.Variables(), expands=False):
             for word in command.words:
                 known = whole.known or "$" not in word.text
-                line, column = (word.line, word.column) if placed else (0, 0)
                 opaque = not known and " " not in word.text
+                line, column = (word.line, word.column) if exact else (0, 0)
                 yield Word(word.text, known, opaque=opaque, line=line, column=column, node=node)
 
 

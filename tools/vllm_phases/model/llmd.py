@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vllm_phases.sources import yaml_reader
-from vllm_phases.sources.document import Document
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,20 +144,3 @@ def picker_configs(config_map: Object) -> Iterator[PickerConfig]:
             root = embedded(node)
             if root is not None and root.text("kind") == "EndpointPickerConfig":
                 yield PickerConfig(root, config_map, key)
-
-
-def embedded(node: Node) -> Node | None:
-    """The YAML document that a text of another document holds; None where it holds none."""
-    try:
-        trees, repeated = yaml_reader.documents(str(node.value))
-    except yaml_reader.Unreadable:
-        return None
-    if not trees:
-        return None
-    place = node.document.location_in(node.path, 0, 0)
-    text = str(node.value) if node.document.spot(node.path).literal else ""
-    column, again = place.column - 1, tuple(repeated)
-    document = Document(
-        place.file, "kubernetes", trees[0], text, place.line, column, repeated=again, inside=node
-    )
-    return document.root

@@ -47,7 +47,11 @@ class Release:
     @functools.cached_property
     def engines(self) -> tuple[Engine, ...]:
         """Every engine."""
-        return tuple(engine for found in self.pods for engine in engines(found, self.vllm_version))
+        return tuple(
+            engine
+            for found in self.pods
+            for engine in engines(found, self.vllm_version, self.config_data(found.namespace))
+        )
 
     @functools.cached_property
     def components(self) -> tuple[Component, ...]:

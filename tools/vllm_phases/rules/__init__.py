@@ -48,6 +48,8 @@ def run(
 ) -> Iterator[Finding]:
     """What the selected rules find. A rule that fails is told as LINT004, and the others go on.
 
+    What an API server has against a value (OBJ) is left out where PKG, which knows the remedy, tells it.
+
     locate  leads from what is read to another text, such as values; findings then have no fix
     """
     found = [
@@ -56,12 +58,29 @@ def run(
         if rule.id in selection
         for pair in _findings(rule, context, locate or written)
     ]
+    told = {place for finding, _ in found if finding.rule_id.startswith("PKG") for place in _places(finding)}
+    kept = [
+        pair
+        for pair in found
+        if not (pair[0].rule_id.startswith("OBJ") and _place(pair[0], pair[0].path) in told)
+    ]
     if locate is not None:
-        yield from (finding for finding, _ in found)
+        yield from (finding for finding, _ in kept)
         return
-    fixes = _fixes([problem.repair if problem else None for _, problem in found])
-    for (finding, _), fix in zip(found, fixes, strict=True):
+    fixes = _fixes([problem.repair if problem else None for _, problem in kept])
+    for (finding, _), fix in zip(kept, fixes, strict=True):
         yield replace(finding, fix=fix) if fix else finding
+
+
+def _places(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    """What a finding is about, and what holds that."""
+    yield _place(finding, finding.path)
+    yield _place(finding, finding.path.rpartition(".")[0])
+
+
+def _place(finding: Finding, path: str) -> tuple[str, str, str]:
+    """A path of the object that a finding is about."""
+    return finding.location.file if finding.location else "", finding.object, path
 
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
@@ -100,9 +119,8 @@ def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:
     severity = problem.severity or rule.severity
     subject = "" if problem.node is None else object_id(problem.node)
-    return Finding(
-        rule.id, rule.name, severity, problem.message, problem.remediation, path, subject, location
-    )
+    message, fix, start = problem.message, problem.remediation, problem.start
+    return Finding(rule.id, rule.name, severity, message, fix, path, subject, location, start)
 
 
 @functools.cache

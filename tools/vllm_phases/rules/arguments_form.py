@@ -23,6 +23,7 @@ Server = Literal["serve", "module", "unknown"]
 _QUOTED = re.compile(r"'.*'|\".*\"", re.DOTALL)
 _LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _DASH = re.compile(rf"[{_LONG_DASHES}]+\w")
+_FIRST = "Give the model as the first argument."
 _LEGACY = "vllm.entrypoints.api_server"
 
 
@@ -147,6 +148,7 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
     Why:
         vLLM then serves its default, a small Qwen model, under that name. With --served-model-name it refuses
         to start from 0.17 on. A list such as that of --served-model-name takes a model behind it for its own.
+        With --config, vLLM looks for the model in first place or in the file, and else stops.
 
     Bad:
         ```yaml
@@ -161,13 +163,18 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, --port=8000]
         ```
         ```yaml
-        args: [--config=/etc/vllm/config.yaml]
+        args: [--config, /etc/vllm/config.yaml]
         ```
 
     References:
         - vllm/utils/argparse_utils.py, "should be provided as the first positional argument"
     """
     arguments = engine.arguments
+    if engine.config is not None and _server(engine) == "serve" and "model" not in arguments:
+        if engine.words[0].text.startswith("-"):
+            message = "no model is given in first place, and none in the file of --config"
+            yield Problem(engine.config, message, _FIRST, Severity.ERROR)
+        return
     unseen = arguments.open or "config" in arguments or any(not word.known for word in engine.words)
     if arguments.positionals or "model" in arguments or unseen or _server(engine) == "unknown":
         return
@@ -176,9 +183,7 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
     swallowed = names.values[-1].text if names and len(names.values) > 1 else ""
     message = "no model is given" + (f"; {swallowed} is read as a further served name" if swallowed else "")
     where = names or engine.start or engine.container
-    yield Problem(
-        where, message, "Give the model as the first argument.", Severity.ERROR if refused else None
-    )
+    yield Problem(where, message, _FIRST, Severity.ERROR if refused else None)
 
 
 @rule(
@@ -226,6 +231,8 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     words = [word for word in arguments.positionals if word.known and not _DASH.match(word.text)]
     named = arguments.last("model")
+    if named is not None and engine.configured(named):  # the model in first place wins
+        named = None
     if server == "serve" and named is not None and words:
         message = f"a model is given twice: {words[0].text} and --model {named.value or ''}".rstrip()
         repair = repairs.without(named) if named.value == words[0].text else None
@@ -270,7 +277,12 @@ def model_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         - vllm/utils/argparse_utils.py of 0.11.1 to 0.33.0; vllm/utils/__init__.py of 0.11.0
     """
     named = engine.arguments.last("model")
-    if named is None or _server(engine) != "serve" or engine.arguments.positionals:
+    if (
+        named is None
+        or _server(engine) != "serve"
+        or engine.arguments.positionals
+        or engine.configured(named)
+    ):
         return
     refused = not _from(engine, "0.11.1") and not named.attached
     message = "`vllm serve` refuses --model" if refused else "`vllm serve` takes --model only for now"

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Engine
+from vllm_phases.model import Engine, Key
 from vllm_phases.rules import repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -58,7 +58,7 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
         - catalogue/data/configs.json, read from the releases by `vllm-phases catalogue add`
     """
     for flag, config, release in _configs(engine):
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields:
                 continue
             name, fix = f"{key!r} of --{flag}", f"Remove {key} from --{flag}."
@@ -68,8 +68,9 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
                 message = f"{message} any more; {last} was the last release that had it"
             elif near:
                 message, fix = f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
+            option = where.argument if isinstance(where, Key) else where
             repair = repairs.json_key_respelt(option, key, near[0]) if near and not last else None
-            yield Problem(option, message, fix, None if config.closed else Severity.WARNING, repair)
+            yield Problem(where, message, fix, None if config.closed else Severity.WARNING, repair)
 
 
 @rule("ARG013", "bad-json-value", Severity.ERROR, scope=Engine, versioned=True)
@@ -109,10 +110,10 @@ def bad_json_value(engine: Engine, context: Context) -> Iterator[Problem]:
                     option, f"--{flag} is {option.value!r}, but must be a JSON object", "Write {…}."
                 )
         given = engine.arguments.object(flag) or {}
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields and (wanted := _misfit(given[key], config.fields[key])):
                 message = f"{key} of --{flag} is {given[key]!r}, but must be {wanted}"
-                yield Problem(option, message, f"Set {wanted}.")
+                yield Problem(where, message, f"Set {wanted}.")
 
 
 def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
@@ -123,14 +124,16 @@ def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
                 yield flag, config, engine.release
 
 
-def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument]]:
-    """Each key that is given, with the option that gives it."""
+def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument | Key]]:
+    """Each key that is given, with where that is: in the JSON, or an option of its own."""
     options = engine.arguments.all(flag)
     for key in engine.arguments.object(flag) or {}:
         dotted = (option for option in options if option.keys[:1] in ((key,), (f"{key}+",)))
         whole = (option for option in options if not option.keys)
-        if (option := next(dotted, None) or next(whole, None)) is not None:
+        if (option := next(dotted, None)) is not None:
             yield key.removesuffix("+"), option
+        elif (option := next(whole, None)) is not None:
+            yield key, option.key(key)
 
 
 def _last_with(release: EngineRelease, flag: str, key: str) -> str | None:

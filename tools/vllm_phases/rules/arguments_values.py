@@ -56,7 +56,9 @@ def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     for option in engine.arguments.options:
         if option.keys or option.flag is None or option.flag.action == "append":
             continue
-        if (first := seen.get(option.name)) is not None:
+        first = seen.get(option.name)
+        overrides = first is not None and engine.configured(first) and not engine.configured(option)
+        if first is not None and not overrides:
             same = _told(first) == _told(option)
             message = (
                 f"--{option.name} is given again; {_told(first) or 'the first one'} before it is not used"

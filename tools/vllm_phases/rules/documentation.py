@@ -17,6 +17,7 @@ _TOPICS = {
     "LINT": "the linter itself",
     "LLMD": "llm-d: sidecar, endpoint picker, InferencePool, routes",
     "NET": "ports, Services and policies",
+    "OBJ": "objects as an API server takes them",
     "OPS": "scaling, monitoring and updates",
     "PKG": "packaging and files",
     "RUN": "start, probes, drain, memory and volumes",

@@ -67,7 +67,9 @@ def unknown_connector(engine: Engine, context: Context) -> Iterator[Problem]:
             continue
         if transfer.connector not in release.connectors:
             severity = None if _is_sure(transfer, engine, release, context) else Severity.WARNING
-            yield Problem(transfer.argument, *_connector_words(transfer, release, context), severity)
+            yield Problem(
+                transfer.key("kv_connector"), *_connector_words(transfer, release, context), severity
+            )
 
 
 def _is_sure(transfer: KvTransfer, engine: Engine, release: EngineRelease, context: Context) -> bool:
@@ -132,7 +134,7 @@ def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
             if release and name not in release.kv_transfer_fields:
                 message, fix, near = _field_words(name, release)
                 repair = _field_respelt(engine, name, near) if near and transfer is engine.kv else None
-                yield Problem(transfer.argument, message, fix, repair=repair)
+                yield Problem(transfer.key(name), message, fix, repair=repair)
 
 
 def _field_respelt(engine: Engine, name: str, near: str) -> Repair | None:
@@ -210,7 +212,7 @@ def bad_kv_value(engine: Engine, context: Context) -> Iterator[Problem]:
             field = engine.release.kv_transfer_fields.get(name) if engine.release else None
             if field and kv.known(value) and (wanted := _wanted(value, field.type)):
                 message = f"{name} is {json.dumps(value)}, but must be {wanted}"
-                yield Problem(transfer.argument, message, f"Set {name} to {wanted}.")
+                yield Problem(transfer.key(name), message, f"Set {name} to {wanted}.")
 
 
 def _wanted(value: Any, kind: str) -> str | None:
@@ -269,7 +271,7 @@ def ignored_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
             message = f"{' and '.join(dead)} {verb} read by nothing under {transfer.connector}"
             top = transfer is engine.kv
             repair = repairs.json_without(transfer.argument, dead) if top else None
-            yield Problem(transfer.argument, message, f"Remove {' and '.join(dead)}.", repair=repair)
+            yield Problem(transfer.key(dead[0]), message, f"Remove {' and '.join(dead)}.", repair=repair)
 
 
 @rule(
@@ -314,11 +316,11 @@ def unread_connector_option(engine: Engine, context: Context) -> Iterator[Proble
             if name in keys and kv.within(engine, keys[name].get("since"), keys[name].get("until")) is False:
                 window = _window(keys[name])
                 message = f"{transfer.connector} of this release does not read {name}, which is {window}"
-                yield Problem(transfer.argument, message, f"Remove {name}, or run such a release.")
+                yield Problem(transfer.option(name), message, f"Remove {name}, or run such a release.")
             elif name not in keys and (near := get_close_matches(name, sorted(keys), 1, 0.8)):
                 message = f"{transfer.connector} does not read {name}; did you mean {near[0]}?"
                 repair = _respelt(engine, transfer, name, near[0])
-                yield Problem(transfer.argument, message, f"Write {near[0]}.", repair=repair)
+                yield Problem(transfer.option(name), message, f"Write {near[0]}.", repair=repair)
 
 
 def _respelt(engine: Engine, transfer: KvTransfer, name: str, near: str) -> Repair | None:
@@ -369,7 +371,9 @@ def engine_id_inside_multi_connector(engine: Engine, context: Context) -> Iterat
                 message = (
                     f"{child.connector or 'a connector'} inside MultiConnector has an engine_id of its own"
                 )
-                yield Problem(child.argument, message, "Move engine_id to the MultiConnector, or remove it.")
+                yield Problem(
+                    child.key("engine_id"), message, "Move engine_id to the MultiConnector, or remove it."
+                )
 
 
 @rule("KV009", "empty-multi-connector", Severity.ERROR, scope=Engine)
@@ -542,7 +546,7 @@ def hybrid_cache_lost(engine: Engine, context: Context) -> Iterator[Problem]:
         if supported is False or (supported and not decided):
             message = f"{transfer.connector} turns the hybrid KV cache off, so {engine.model} holds far fewer tokens"
             other = "Set --no-disable-hybrid-kv-cache-manager." if supported else "Set another connector."
-            yield Problem(transfer.argument, message, other)
+            yield Problem(transfer.key("kv_connector"), message, other)
 
 
 @rule("KV013", "connector-not-in-image", Severity.ERROR, scope=Engine)
@@ -576,7 +580,9 @@ def connector_not_in_image(engine: Engine, context: Context) -> Iterator[Problem
         if images and image in context.facts("engine_images") and image not in images:
             message = f"{transfer.connector} does not run in the image {image}"
             yield Problem(
-                transfer.argument, message, f"Use an image of {' or '.join(images)}, or NixlConnector."
+                transfer.key("kv_connector"),
+                message,
+                f"Use an image of {' or '.join(images)}, or NixlConnector.",
             )
 
 
@@ -609,7 +615,9 @@ def pinned_engine_id(engine: Engine, context: Context) -> Iterator[Problem]:
         given = transfer.config.get("engine_id")
         if given and kv.known(given) and engine.pod.platform == "kubernetes":
             message = f"engine_id is {given!r} in every pod and after every restart"
-            yield Problem(transfer.argument, message, "Remove engine_id: each process then makes its own.")
+            yield Problem(
+                transfer.key("engine_id"), message, "Remove engine_id: each process then makes its own."
+            )
 
 
 @rule("KV015", "kv-role-against-label", Severity.ERROR, scope=Engine)
@@ -649,7 +657,7 @@ def kv_role_against_label(engine: Engine, context: Context) -> Iterator[Problem]
     if engine.kv and wrong and engine.kv.role == wrong and not pooled:
         message = f"the pod is labelled {said}, but its kv_role is {wrong}"
         right = "kv_producer" if said == "prefill" else "kv_consumer"
-        yield Problem(engine.kv.argument, message, f"Set kv_role to {right}.")
+        yield Problem(engine.kv.key("kv_role"), message, f"Set kv_role to {right}.")
 
 
 _ROLE_LABELS = ("llm-d.ai/role", "app.kubernetes.io/component", "role")

@@ -186,7 +186,7 @@ def nixl_kv_both(engine: Engine, context: Context) -> Iterator[Problem]:
     nixl = kv.over(engine, "nixl", context)
     if nixl and nixl.role == "kv_both" and kv.has(engine, "nixlKvBothDeprecated", context):
         message = "kv_role kv_both is deprecated for NIXL"
-        yield Problem(nixl.argument, message, "Set kv_producer for prefill and kv_consumer for decode.")
+        yield Problem(nixl.key("kv_role"), message, "Set kv_producer for prefill and kv_consumer for decode.")
 
 
 @rule("KV042", "nixl-pipeline-parallel", Severity.ERROR, scope=Engine)
@@ -383,7 +383,7 @@ def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
         message = f"kv_buffer_device is {device!r}, but in {image} it can be {' or '.join(devices)}"
         fix = f"Set kv_buffer_device to {devices[0]}, or remove it."
         repair = _device_set(nixl, devices[0]) if len(devices) == 1 and nixl is engine.kv else None
-        yield Problem(nixl.argument, message, fix, repair=repair)
+        yield Problem(nixl.key("kv_buffer_device"), message, fix, repair=repair)
 
 
 def _device_set(nixl: KvTransfer, device: str) -> Repair | None:

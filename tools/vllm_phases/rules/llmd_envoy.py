@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Release
-from vllm_phases.model.llmd import embedded
 from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 from vllm_phases.sources.changes import Set
+from vllm_phases.sources.document import embedded
 from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:

@@ -287,7 +287,9 @@ def sidecar_connector_mismatch(sidecar: Sidecar, context: Context) -> Iterator[P
     ]
     if "P2pNcclConnector" in names and not fitting:
         message = "llm-d's sidecar has no protocol for P2pNcclConnector, so nothing is transferred"
-        yield Problem(engine.kv.argument, message, "Use NixlConnector, or a router that speaks P2P NCCL.")
+        yield Problem(
+            engine.kv.key("kv_connector"), message, "Use NixlConnector, or a router that speaks P2P NCCL."
+        )
     elif fitting and spoken in known and spoken not in fitting:
         message = f"the sidecar speaks {spoken}, but the engine's KV connector is {' with '.join(names)}"
         yield Problem(given or sidecar.node, message, f"Set --kv-connector={fitting[0]}.")

@@ -145,46 +145,6 @@ def changing_label_in_selector(found: Object, context: Context) -> Iterator[Prob
                 yield Problem(node, message, f"Remove {key} here; labels of pods may keep it.")
 
 
-@rule("PKG004", "selector-misses-template", Severity.ERROR, scope=Object)
-def selector_misses_template(found: Object, context: Context) -> Iterator[Problem]:
-    """A workload whose selector does not take its own pods.
-
-    Why:
-        The API server refuses it: `selector does not match template labels`.
-
-    Bad:
-        ```yaml
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: chat}
-        spec:
-          selector: {matchLabels: {app: chat}}
-          template: {metadata: {labels: {app: chats}}, spec: {containers: []}}
-        ```
-
-    Good:
-        ```yaml
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: chat}
-        spec:
-          selector: {matchLabels: {app: chat}}
-          template: {metadata: {labels: {app: chat, tier: gpu}}, spec: {containers: []}}
-        ```
-
-    References:
-        - https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#selector
-    """
-    if found.kind not in _WORKLOADS or found.group != "apps":
-        return
-    labels = found.node.mapping("spec", "template", "metadata", "labels")
-    for key, node in found.node.entries("spec", "selector", "matchLabels") if labels else ():  # else: a patch
-        if labels.get(key) != node.text():
-            has = f"{key}={labels[key]}" if key in labels else f"no label {key}"
-            message = f"the selector asks for {key}={node.text()}, but the template has {has}"
-            yield Problem(node, message, "Give the template the labels of the selector.")
-
-
 @rule(
     "PKG005",
     "repeated-name",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vllm_phases import catalogue
 from vllm_phases.catalogue.store import sort_key
-from vllm_phases.model import Argument, Engine, Node, Release, Variable, Word
+from vllm_phases.model import Argument, Engine, Key, Node, Release, Variable, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,14 +49,14 @@ class Placed(Protocol):
 class Problem:
     """What a rule found.
 
-    where        the value to change: a node, an argument, a variable, or any part of the model
+    where        the value to change: a node, an argument, a key in its JSON, a variable, or any part of the model
     message      where, what was given and why it is wrong, in one sentence without a full stop
     remediation  what to set, as a sentence
     severity     another one than the rule's, where this case weighs less or more
     repair       what `lint --fix` may do about it
     """
 
-    where: Node | Word | Argument | Placed
+    where: Node | Word | Argument | Key | Placed
     message: str
     remediation: str = ""
     severity: Severity | None = None
@@ -71,9 +71,18 @@ class Problem:
     @property
     def location(self) -> Location | None:
         """The place to show."""
-        if isinstance(self._anchor, Word):
+        if isinstance(self._anchor, Word | Key):
             return self._anchor.location
         return self.node.location if self.node is not None else None
+
+    @property
+    def start(self) -> Location | None:
+        """Where the option around a key of its JSON begins; None for anything else."""
+        if not isinstance(self.where, Key):
+            return None
+        word = self.where.argument.word
+        alone = word.node is not None and (word.line, word.column) == (0, 0)
+        return word.node.location if word.node is not None and alone else word.location
 
     @property
     def _anchor(self) -> Node | Word | Placed:

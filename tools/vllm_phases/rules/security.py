@@ -398,6 +398,7 @@ _FROM_SECRET = (
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def _secret(name: str, text: str | None) -> str | None:
     """What kind of secret a text is, by its form or by the name of the variable."""
     facts = catalogue.facts("security")

@@ -25,6 +25,7 @@ MAX_BYTES = 64 * 2**20
 STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
 _CHART = "Chart.yaml"
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
@@ -108,9 +109,16 @@ def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
         except Unreadable as error:
             yield _broken(part, name, line, error)
             continue
-        for tree in trees:
+        for tree in map(_completed, trees) if os.path.basename(name) in _KUSTOMIZATIONS else trees:
             if kind := _kind(tree):
                 yield Document(name, kind, tree, part, line, offset=offset, repeated=tuple(repeated))
+
+
+def _completed(tree: Any) -> Any:
+    """A Kustomization with the kind that its file's name stands for."""
+    return (
+        {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", **tree} if tree else tree
+    )
 
 
 def _parts(text: str) -> Iterator[tuple[int, int, str]]:
@@ -202,6 +210,20 @@ def _bytes(file: Path) -> bytes:
         raise UsageError(f"{file}: no such file or folder") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def text_beside(document: Document, name: str) -> tuple[str, str] | None:
+    """Name and text of a file in the folder of a document or below it; None where there is none to read."""
+    folder = Path(document.file).parent
+    file = folder / name
+    try:
+        inside = file.resolve().is_relative_to(folder.resolve())
+        if Path(name).is_absolute() or not inside or not Path(document.file).is_file() or not file.is_file():
+            return None
+        text, problem = _decoded(_bytes(file), str(file))
+    except (OSError, ValueError, UsageError):  # a name that no file can have, or no right to read it
+        return None
+    return None if problem else (str(file), text)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
