@@ -65,6 +65,30 @@ def failed(done: Any) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
 
 
+def refusal(pair: Disaggregated, pod: Pod) -> str:
+    """What an engine says that does not start."""
+    folder = pair.machine.folder / "refused"
+    folder.mkdir(exist_ok=True)
+    engine = Server(pod, pair.machine.binaries, folder, {})
+    try:
+        assert engine.ended() != 0
+    finally:
+        if engine.running:
+            engine.stop()
+    return engine.log.read_text()
+
+
+def test_the_engine_refuses_the_talks_json(pair: Disaggregated) -> None:
+    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), **TALK)
+    assert "Unexpected keyword argument" in refusal(pair, pod)
+
+
+def test_the_engine_refuses_an_unknown_connector_when_it_starts(pair: Disaggregated) -> None:
+    """Its parser takes any name, so what a parser takes proves nothing here."""
+    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), kv_connector="NixlConector")
+    assert "Unsupported connector type: NixlConector" in refusal(pair, pod)
+
+
 def test_a_completion_moves_kv_from_prefill_to_decode(pair: Disaggregated) -> None:
     pair.become()
     counters = ("vllm:nixl_xfer_time_seconds_count", "vllm:nixl_bytes_transferred_sum")
@@ -112,27 +136,3 @@ def test_helm_test_sees_a_handshake_that_fails(pair: Disaggregated) -> None:
     assert link.startswith("FAILED prefill to decode: ")
     assert link.endswith("transfers failed since the engines started; their logs say why")
     assert "NIXL compatibility hash mismatch" in pair.servers["decode"].log.read_text()
-
-
-def refusal(pair: Disaggregated, pod: Pod) -> str:
-    """What an engine says that does not start."""
-    folder = pair.machine.folder / "refused"
-    folder.mkdir(exist_ok=True)
-    engine = Server(pod, pair.machine.binaries, folder, {})
-    try:
-        assert engine.ended() != 0
-    finally:
-        if engine.running:
-            engine.stop()
-    return engine.log.read_text()
-
-
-def test_the_engine_refuses_the_talks_json(pair: Disaggregated) -> None:
-    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), **TALK)
-    assert "Unexpected keyword argument" in refusal(pair, pod)
-
-
-def test_the_engine_refuses_an_unknown_connector_when_it_starts(pair: Disaggregated) -> None:
-    """Its parser takes any name, so what a parser takes proves nothing here."""
-    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), kv_connector="NixlConector")
-    assert "Unsupported connector type: NixlConector" in refusal(pair, pod)
