@@ -59,19 +59,26 @@ def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]
     """What a rule finds, each thing once, though several pairs may lead to it."""
     told: set[Finding] = set()
     try:
-        for subject in subjects(context.release, rule.scope):
-            if rule.applies(subject):
-                for problem in rule.check(subject, context):
-                    finding = _finding(rule, problem, *locate(problem, subject))
-                    if finding not in told:
-                        told.add(finding)
-                        yield finding
+        for subject, around in _subjects(rule, context):
+            for problem in rule.check(subject, around):
+                finding = _finding(rule, problem, *locate(problem, subject))
+                if finding not in told:
+                    told.add(finding)
+                    yield finding
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
         message = f"rule {rule.id} failed: {type(error).__name__}: {error}"
         fix = "This is a fault of vllm-phases, not of your files: please report it."
         yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix)
+
+
+def _subjects(rule: Rule, context: Context) -> Iterator[tuple[object, Context]]:
+    """What a rule looks at, each with the deployment around it."""
+    for around in (context,) if rule.whole else context.deployments:
+        for subject in subjects(around.release, rule.scope):
+            if rule.applies(subject):
+                yield subject, around
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

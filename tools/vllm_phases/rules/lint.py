@@ -89,7 +89,7 @@ def rule_failed(subject: Elsewhere, context: Context) -> Iterator[Problem]:
     return iter(())
 
 
-@rule("LINT003", "unknown-version", Severity.NOTE, scope=Release)
+@rule("LINT003", "unknown-version", Severity.NOTE, scope=Release, whole=True)
 def unknown_version(release: Release, context: Context) -> Iterator[Problem]:
     """Engines whose vLLM version nothing tells, so that rules tied to versions pass them over.
 

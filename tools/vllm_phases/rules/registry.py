@@ -91,6 +91,11 @@ class Context:
     release: Release
     kube_version: str
 
+    @property
+    def deployments(self) -> tuple[Context, ...]:
+        """One for each deployment that the documents hold."""
+        return tuple(Context(release, self.kube_version) for release in self.release.deployments)
+
     @staticmethod
     def facts(name: str) -> Mapping[str, Mapping[str, Any]]:
         """A hand-written file of the catalogue by its name, "features" for catalogue/data/features.yaml."""
@@ -114,6 +119,7 @@ class Rule:
     """A rule; since and until bound the vLLM releases that it looks at, until being the first it leaves out.
 
     versioned  whether it needs to know the engine's release
+    whole      whether it looks at all that was given at once, not at each deployment in it
     """
 
     id: str
@@ -124,6 +130,7 @@ class Rule:
     since: str | None
     until: str | None
     versioned: bool
+    whole: bool = False
 
     def applies(self, subject: object) -> bool:
         """Whether a subject is of a release that the rule is about."""
@@ -181,6 +188,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
     since: str | None = None,
     until: str | None = None,
     versioned: bool = False,
+    whole: bool = False,
 ) -> Callable[[Callable[[_S, Context], Iterator[Problem]]], Callable[[_S, Context], Iterator[Problem]]]:
     """Make a function a rule. Bounds of vLLM releases are for rules whose scope is Engine."""
     if not _ID.fullmatch(rule_id) or rule_id in _RULES:
@@ -190,7 +198,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
         check: Callable[[_S, Context], Iterator[Problem]],
     ) -> Callable[[_S, Context], Iterator[Problem]]:
         bounded = versioned or since is not None or until is not None
-        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded)
+        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded, whole)
         return check
 
     return register
