@@ -52,11 +52,15 @@ class TestWhatIsNotSure:
         assert severities("KV040", engine("one-prefill", connector(), hostNetwork=True)) == [Severity.WARNING]
 
     def test_an_operator_may_add_what_a_custom_resource_lacks(self) -> None:
-        lacking = engine("one-prefill", kind="LLMInferenceService")
+        lacking = engine("one-prefill", kind="ModelServing")
         other = engine("one-decode", connector(role="kv_consumer"))
-        assert severities("KV040", engine("one-prefill", connector(), kind="LLMInferenceService")) == []
+        assert severities("KV040", engine("one-prefill", connector(), kind="ModelServing")) == []
         assert severities("KV020", lacking, other) == [Severity.WARNING]
         assert severities("KV020", engine("one-prefill"), other) == [Severity.ERROR]
+
+    def test_a_controller_that_merges_other_objects_adds_arguments(self) -> None:
+        lacking = engine("one-prefill", kind="LLMInferenceService")
+        assert severities("KV020", lacking, engine("one-decode", connector(role="kv_consumer"))) == []
 
     def test_a_plugin_may_bring_a_connector_into_an_image_of_another_name(self) -> None:
         given = connector("OursConnector")

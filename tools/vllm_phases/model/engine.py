@@ -187,6 +187,8 @@ def _engine(pod: Pod, container: Container, invocation: Invocation, start: int, 
     version = _version(pod, container, given)
     release = _release(version)
     arguments = parse(invocation.words[start:], release or _newest())
+    if pod.merged:
+        arguments = replace(arguments, open=True)
     node = container.node
     assigned = {
         name: Variable(name, word.text if word.known else None, "value", node, word)

@@ -280,6 +280,7 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
         if (
             given is not None
             and given not in facts["values"]
+            and not unfinished(given)
             and not _own_filter(context.release, pool, given)
         ):
             message = f"{facts['label']} of {_owner(pod)} is {given!r}, which no filter of the picker takes"

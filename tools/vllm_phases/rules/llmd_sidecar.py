@@ -208,7 +208,7 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
     known = {
         name: entry for name, entry in context.facts("llmd")["sidecar_connectors"].items() if name != "source"
     }
-    if given is None or given.value is None or unfinished(given.value) or (version and version >= (0, 11, 0)):
+    if given is None or given.value is None or unfinished(given.value) or not _read(version, context):
         return
     taken = [
         name
@@ -219,6 +219,12 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         release = f"sidecar {windows.spelled(version)}" if version else "no sidecar"
         message = f"{release} has {'no ' if version else 'a '}connector {given.value!r}, {_ENDS_WITH_ERROR}"
         yield Problem(given, message, f"Use one of {', '.join(taken)}.")
+
+
+def _read(version: windows.Version | None, context: Context) -> bool:
+    """Whether the catalogue knows the connectors of a release, or of the newest where none is told."""
+    oldest = context.facts("llmd")["sidecar_read"]
+    return version is None or (version < (0, 11, 0) and not windows.before(version, oldest))
 
 
 def _connector(sidecar: Sidecar) -> Argument | None:

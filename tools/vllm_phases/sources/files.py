@@ -29,6 +29,7 @@ _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
 _HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_OURS = re.compile(r"""^\s*(- )?["']?(apiVersion|kind|services)["']?\s*:""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ def read(
 ) -> Sources:
     """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
 
-    UsageError for a path that is not there. In folders, what is no document of ours is passed over, and so
-    are the files that `excluded` is true for.
+    UsageError for a path that is not there. In folders, what is no document of ours is passed over, readable or
+    not, and so are the files that `excluded` is true for.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
@@ -80,7 +81,7 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
             Location(name, 1, 1), "is a Helm chart: its templates are not read", Severity.NOTE, fix
         )
         return
-    found = list(_yaml(text, name))
+    found = list(_yaml(text, name, named))
     unreadable = all(isinstance(item, Finding) for item in found)
     if unreadable and not name.endswith(_YAML) and _COMMAND.search(text):
         yield Document(name, "command", text, text)
@@ -91,14 +92,15 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
         yield _unreadable(Location(name, 1, 1), message, Severity.WARNING)
 
 
-def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
+def _yaml(text: str, name: str, named: bool) -> Iterator[Document | Finding]:
     for line, part in _parts(text):
         if not part.strip() or _only_comments(part):
             continue
         try:
             trees, repeated = _trees(part)
         except Unreadable as error:
-            yield _broken(part, name, line, error)
+            if named or _OURS.search(part):
+                yield _broken(part, name, line, error)
             continue
         for tree in trees:
             if kind := _kind(tree):
