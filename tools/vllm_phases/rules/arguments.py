@@ -61,13 +61,23 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         elif (
             resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
         ):
-            near = release.nearest(resolution.option)
-            yield Problem(
-                option,
-                f"{_this(release)} has no flag {resolution.option}"
-                + (f"; did you mean {near}?" if near else ""),
-                f"Write {near}." if near else f"Remove {resolution.option}.",
-            )
+            yield _unknown(option, resolution.option, release, context)
+
+
+def _unknown(option: Argument, name: str, release: EngineRelease, context: Context) -> Problem:
+    """A flag that no release of the catalogue has: an older one's, or else misspelt."""
+    message = f"{_this(release)} has no flag {name}"
+    if successor := _successor(name, context):
+        return Problem(option, f"{message} any more", successor)
+    if near := release.nearest(name):
+        return Problem(option, f"{message}; did you mean {near}?", f"Write {near}.")
+    return Problem(option, message, f"Remove {name}.")
+
+
+def _successor(name: str, context: Context) -> str | None:
+    """What to write instead of a flag that went away, where that is known."""
+    entry = context.facts("argument_successors").get(name.lstrip("-"))
+    return entry["use"] if entry else None
 
 
 @rule("ARG002", "removed-flag", Severity.ERROR, scope=Engine, versioned=True)
@@ -97,8 +107,7 @@ def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         name = resolution.option
         if not resolution.matches and (last := _last_with(name, release)):
             message = f"{_this(release)} has no flag {name} any more; {last} was the last release that had it"
-            successor = context.facts("argument_successors").get(name.lstrip("-"), {}).get("use")
-            yield Problem(option, message, successor or f"Remove {name}, or run vLLM {last}.")
+            yield Problem(option, message, _successor(name, context) or f"Remove {name}, or run vLLM {last}.")
 
 
 @rule("ARG003", "bad-choice", Severity.ERROR, scope=Engine, versioned=True)

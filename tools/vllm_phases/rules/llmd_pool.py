@@ -8,7 +8,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Pool, Route, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports
-from vllm_phases.rules.labels import added_by_controllers, unfinished
+from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -217,7 +217,8 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
         wanted = ", ".join(f"{key}={value}" for key, value in pool.selector.items())
         message = f"no pod has {wanted}, and {_owner(first.pod)} belongs to no pool"
         fix = "Give the pod template of every engine of the pool the labels of the selector."
-        yield Problem(pool.node.at("spec", "selector"), message, fix)
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(pool.node.at("spec", "selector"), message, fix, weight)
 
 
 @rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_official_image
+from vllm_phases.rules.labels import kustomized
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def service_link(engine: Engine, context: Context) -> Iterator[Problem]:
         if name not in reads:
             effect = "in this pod, with which --fail-on-environ-validation ends vLLM"
         message = f"Service {service.object.name} sets {name} {effect}"
-        yield Problem(pod.spec, message, "Set enableServiceLinks: false on the pod.")
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(pod.spec, message, "Set enableServiceLinks: false on the pod.", weight)
 
 
 @rule("PKG012", "file-not-there", Severity.ERROR, scope=Engine)

@@ -405,7 +405,8 @@ def _oldest(engine: Engine, context: Context) -> tuple[int, ...]:
 def _may_get_one(engine: Engine) -> bool:
     """Whether a GPU may come another way: the runtime's default, a privileged container, a controller."""
     pod = engine.pod
-    runtime = pod.spec.text("runtimeClassName") or "NVIDIA_VISIBLE_DEVICES" in engine.variables
+    chosen = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} & engine.variables.keys()
+    runtime = pod.spec.text("runtimeClassName") or chosen
     privileged = pod.security("privileged", engine.container).value is True
     return (
         bool(runtime) or privileged or not pod.as_written or pod.spec.at("resourceClaims").value is not None

@@ -25,10 +25,13 @@ MAX_BYTES = 64 * 2**20
 _STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
 _CHART = "Chart.yaml"
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_KUSTOMIZATION = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}  # may be left out
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
-_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_SHAPES = {"{{": "{{ … }}", "%{": "%{ … }"}  # Go and Jinja, Terraform
+_HOLE = re.compile(r"\{\{.*?\}\}|%\{.*?\}", re.DOTALL)
 _OURS = re.compile(r"""^\s*(- )?["']?(apiVersion|kind|services)["']?\s*:""", re.MULTILINE)
 
 
@@ -46,8 +49,8 @@ def read(
 ) -> Sources:
     """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
 
-    UsageError for a path that is not there. In folders, what is no document of ours is passed over, readable or
-    not, and so are the files that `excluded` is true for.
+    UsageError for a path that is not there. In folders, what is no document of ours is passed over, whether
+    it can be read or not, and so are the files that `excluded` is true for.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
@@ -102,6 +105,8 @@ def _yaml(text: str, name: str, named: bool) -> Iterator[Document | Finding]:
             if named or _OURS.search(part):
                 yield _broken(part, name, line, error)
             continue
+        if os.path.basename(name) in _KUSTOMIZATIONS:
+            trees = [{**_KUSTOMIZATION, **tree} for tree in trees if isinstance(tree, dict)]
         for tree in trees:
             if kind := _kind(tree):
                 yield Document(name, kind, tree, part, line, repeated=tuple(repeated))
@@ -148,10 +153,13 @@ def _kind(tree: Any) -> Kind | None:
 
 def _broken(part: str, name: str, line: int, error: Unreadable) -> Finding:
     place = Location(name, line + error.line, error.column + 1)
-    if not _HOLE.search(part):
+    hole = _HOLE.search(part)
+    if hole is None:
         return _unreadable(place, f"is no YAML that can be read: {error}")
     fix = "Render it first: `helm template … | vllm-phases lint -`; for our charts, `vllm-phases check`."
-    return _unreadable(place, "is a template, not a manifest: it holds {{ … }}", Severity.WARNING, fix)
+    return _unreadable(
+        place, f"is a template, not a manifest: it holds {_SHAPES[hole[0][:2]]}", Severity.WARNING, fix
+    )
 
 
 def _unreadable(
