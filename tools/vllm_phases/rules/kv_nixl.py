@@ -56,6 +56,13 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: UCX_TLS, value: tcp}]
         ```
+        ```yaml
+        image: registry.example.net/gaudi/vllm:1.22
+        command: [vllm, serve]
+        args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+        env: [{name: UCX_TLS, value: tcp}]
+        resources: {limits: {nvidia.com/gpu: 1}}
+        ```
 
     References:
         - https://github.com/ai-dynamo/nixl/pull/1617
@@ -103,6 +110,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
         ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo, model.aibrix.ai/kv-connector-type: nixl}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
+        ```
 
     Good:
         ```yaml
@@ -115,6 +131,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         envFrom: [{configMapRef: {name: elsewhere}}]
+        ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo}}  # AIBrix tells decode the pod's address itself
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
         ```
 
     References:

@@ -311,6 +311,24 @@ def picker_rights(picker: Picker, context: Context) -> Iterator[Problem]:
         containers:
           - {name: epp, image: 'ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0', args: [--pool-name=demo]}
         ```
+        ```yaml
+        kind: Role
+        apiVersion: rbac.authorization.k8s.io/v1
+        metadata: {name: epp}
+        rules:
+          - {apiGroups: [''], resources: [pods], verbs: [get, list, watch]}
+          - {apiGroups: [inference.networking.k8s.io], resources: [inferencepools], verbs: [get, list, watch]}
+        ---
+        kind: RoleBinding
+        apiVersion: rbac.authorization.k8s.io/v1
+        metadata: {name: epp}
+        roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: epp}
+        subjects: [{kind: ServiceAccount, name: epp}]
+        ---
+        serviceAccountName: epp
+        containers:
+          - {name: epp, image: 'registry.k8s.io/gateway-api-inference-extension/lwepp:v1.6.0', args: [--pool-name=demo]}
+        ```
 
     References:
         - https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/1737
@@ -447,6 +465,17 @@ def ssrf_pool_unreadable(sidecar: Sidecar, context: Context) -> Iterator[Problem
             image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
             restartPolicy: Always
             args: [--enable-ssrf-protection, --inference-pool=demo/demo]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-inference-scheduler-sidecar:v0.8.0
+            restartPolicy: Always
+            command: [/app/pd-sidecar]
+            args: [--enable-ssrf-protection, --pool-group=inference.networking.x-k8s.io]
+            env: [{name: INFERENCE_POOL_NAMESPACE, value: demo}, {name: INFERENCE_POOL_NAME, value: demo}]
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```

@@ -269,6 +269,15 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
               image: vllm/vllm-openai:v0.33.0
               args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         ```
+        ```yaml
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: "${ROLE}"}}
+        spec: {containers: [{name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go

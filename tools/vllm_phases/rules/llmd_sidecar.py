@@ -200,6 +200,15 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-routing-sidecar:v0.2.0
+            restartPolicy: Always
+            args: [--connector=nixlv2, --vllm-port=8200]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/sidecar/proxy/options.go
@@ -362,6 +371,15 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
             image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
             restartPolicy: Always
             args: [--model-server-port=8200, --secure-proxy=false]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--model-server-port=8200, "{{ if .TLS }}--cert-path=/tls{{ else }}--secure-proxy=false{{ end }}"]
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
