@@ -128,6 +128,20 @@ class TestFindings:
         files["kustomization.yaml"] = "nameSuffix: -demo\nresources: [engine.yaml, service.yaml]\n"
         assert self.found(folder.read(files), "PKG011") == ["warning"]
 
+    def test_patches_of_a_kustomization_are_passed_over(self, folder: Folder) -> None:
+        patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: engine}\nspec: {replicas: 2}\n"
+        kustomization = "resources: [../base]\npatches: [{path: patch.yaml}, {patch: '{}', target: {}}]\n"
+        old = "patchesStrategicMerge: [one/old.yaml]\n"
+        release = folder.read(
+            {
+                "base/a.yaml": SAMPLE,
+                "over/kustomization.yaml": kustomization + old,
+                "over/patch.yaml": patch,
+                "over/one/old.yaml": patch,
+            }
+        )
+        assert [found.id for found in release.objects] == ["Deployment/engine", "Kustomization/"]
+
     def test_unknown_versions_are_told_once_for_all(
         self, folder: Folder, capsys: pytest.CaptureFixture[str]
     ) -> None:

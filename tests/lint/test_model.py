@@ -489,6 +489,14 @@ spec: {rules: [{backendRefs: [{group: inference.networking.k8s.io, kind: Inferen
         (picker,) = release(deployment(pod={"containers": [container]})).pickers
         assert picker.version == version
 
+    def test_the_router_of_another_engine_is_none_of_ours(self) -> None:
+        options = ["--pd-disaggregation", "--service-discovery"]
+        command = ["python3", "-m", "vllm_router.launch_router", *options]
+        (router,) = release(deployment(pod={"containers": [{"name": "r", "command": command}]})).routers
+        assert router.kind == "vllm-router"
+        command = ["python3", "-m", "sglang_router.launch_router", *options]
+        assert release(deployment(pod={"containers": [{"name": "r", "command": command}]})).routers == ()
+
 
 class TestMergedPods:
     """KServe's controller adds what other objects say."""

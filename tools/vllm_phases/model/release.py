@@ -187,8 +187,11 @@ def _components(found: Pod, container: Container) -> Iterator[Component]:
         arguments = parse(invocation.words, None)
         programs = {word.text.rsplit("/", 1)[-1] for word in invocation.words[:3]}
         options = {option.name for option in arguments.options}
+        names = {container.image.name, *programs}
         for kind, facts in catalogue.facts("components").items():
             by_image = container.image.name in facts["images"] and not container.has_command
+            if names & set(facts.get("others", ())):
+                continue
             if by_image or programs & set(facts["programs"]) or options & set(facts["flags"]):
                 yield _COMPONENTS.get(kind, Router)(kind, found, container, arguments)
                 return

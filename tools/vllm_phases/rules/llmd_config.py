@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _STRICT = (0, 9, 0)  # since then unknown keys end the picker (llm-d-router pull request 1134)
 _KNOWN = ((0, 9, 0), (0, 11, 0))  # releases whose plugins the catalogue keeps
+_READ = (0, 10, 0)  # the release that the catalogue's parameters were read from
 _LEARNS_BLOCKS = (0, 9, 0)
 _DISAGGREGATING = ("disagg-profile-handler", "pd-profile-handler")
 _OWN_FILTERS = ("by-label", "by-label-selector", "label-selector-filter")
@@ -308,7 +309,8 @@ def _parameter(node: Node, key: str, kind: str, taken: list[str], version: Versi
     """A parameter that a plugin does not read: certain where its release is known, or the spelling is near."""
     near = get_close_matches(key, taken, 1)
     sure = near or (version is not None and version >= (0, 10, 0))
-    message = f"{kind} has no parameter {key!r}, only {', '.join(taken)}"
+    release = windows.spelled(version or _READ)
+    message = f"{kind} of {release} has no parameter {key!r}, only {', '.join(taken)}"
     return Problem(
         node, message, f"Write {near[0]}." if near else "Remove it.", None if sure else Severity.WARNING
     )

@@ -391,6 +391,7 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     secure = [given.truth(name) for name in ("secure-proxy", "secure-serving")]
     if (
         False in secure
+        or sidecar.pod.merged
         or "cert-path" in given
         or (True not in secure and ports.configured_elsewhere(sidecar))
     ):

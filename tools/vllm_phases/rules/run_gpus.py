@@ -105,6 +105,12 @@ def idle_gpus(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-32B, --tensor-parallel-size=$(TP)]
         resources: {limits: {nvidia.com/gpu: 4}}
         ```
+        ```yaml
+        image: vllm/vllm-omni:v0.20.0
+        command: [vllm, serve]
+        args: [Qwen/Qwen2.5-Omni-7B, --omni]
+        resources: {limits: {nvidia.com/gpu: 2}}
+        ```
 
     References:
         - https://github.com/Project-HAMi/HAMi/issues/722
@@ -155,6 +161,8 @@ def image_without_gpu(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     built = _accelerator(engine, context)
     if built in ("", "cpu") or engine.gpu.kind != "none" or engine.number("data-parallel-size-local") == 0:
+        return
+    if engine.pod.merged:
         return
     limits = {**engine.container.requests(), **engine.container.limits()}
     marks = {**engine.pod.labels, **engine.pod.annotations}

@@ -67,7 +67,22 @@ def read(
                 findings.append(found)
             else:
                 documents.append(found)
-    return Sources(tuple(documents), tuple(findings), texts)
+    patches = _patches(documents)
+    kept = tuple(found for found in documents if os.path.normpath(found.file) not in patches)
+    return Sources(kept, tuple(findings), texts)
+
+
+def _patches(documents: Sequence[Document]) -> set[str]:
+    """The files that kustomizations lay over others: each is a part of an object, to be judged once built."""
+    return {
+        os.path.normpath(os.path.join(os.path.dirname(document.file), str(path)))
+        for document in documents
+        if os.path.basename(document.file) in _KUSTOMIZATIONS
+        for path in (
+            *(patch.text("path") for patch in document.root.items("patches")),
+            *(patch.text() for patch in document.root.items("patchesStrategicMerge")),
+        )
+    }
 
 
 def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | Finding]:
