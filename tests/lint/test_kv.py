@@ -58,6 +58,15 @@ class TestWhatIsNotSure:
         assert severities("KV020", lacking, other) == [Severity.WARNING]
         assert severities("KV020", engine("one-prefill"), other) == [Severity.ERROR]
 
+    def test_an_image_of_ones_own_may_bring_a_connector(self) -> None:
+        ours = "registry.example.net/ours/vllm-openai:v0.33.0"
+        assert severities("KV001", engine("one", connector("OurConnector"))) == [Severity.ERROR]
+        assert severities("KV001", engine("one", connector("OurConnector"), image=ours)) == [Severity.WARNING]
+
+    def test_the_connector_that_is_meant_begins_alike(self) -> None:
+        (told,) = found("KV001", engine("one", connector("LMCacheConnector")))
+        assert told.remediation == "Write LMCacheConnectorV1."
+
     def test_a_controller_that_merges_other_objects_adds_arguments(self) -> None:
         lacking = engine("one-prefill", kind="LLMInferenceService")
         assert severities("KV020", lacking, engine("one-decode", connector(role="kv_consumer"))) == []

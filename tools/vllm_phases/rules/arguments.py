@@ -50,14 +50,19 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, --tensor-parallel-size=2]
         ```
+        ```yaml
+        args: [Qwen/Qwen2.5-Omni-7B, --omni, --stage-configs-path=/etc/stages.yaml]  # vLLM-Omni's parser
+        ```
 
     References:
         - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
     """
+    if "omni" in engine.arguments:
+        return
     for option, resolution, release in _resolved(engine):
         if resolution.matches and resolution.flag is None:
             message = f"{_this(release)} takes {resolution.option} for any of {', '.join(resolution.matches)}"
-            yield Problem(option, message, "Write the whole flag.")
+            yield Problem(option, message, _successor(resolution.option, context) or "Write the whole flag.")
         elif (
             resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
         ):

@@ -19,7 +19,7 @@ def unreadable(subject: Elsewhere, context: Context) -> Iterator[Problem]:
 
     Why:
         kubectl and docker compose refuse broken YAML. A template is told as a warning: it must be rendered
-        before it says anything.
+        before it says anything. In a folder, only what looks like a manifest is told.
 
     Bad:
         ```text

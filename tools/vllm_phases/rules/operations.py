@@ -734,7 +734,8 @@ def monitor_port(monitor: Monitor, context: Context) -> Iterator[Problem]:
         if name and name not in (names or ()) and not unfinished(name):
             listed = ", ".join(sorted(filter(None, names or ()))) or "none"
             message = f"no port is called {name!r} where {monitor.object.id} scrapes, only {listed}"
-            yield Problem(place, message, "Name a port that is there.")
+            weight = Severity.WARNING if kustomized(context.release) else None
+            yield Problem(place, message, "Name a port that is there.", weight)
 
 
 def _scraped(monitor: Monitor, release: Release) -> set[str]:
