@@ -58,14 +58,14 @@ def allowed(release: Release, pod: Pod, verb: str, group: str, resource: str) ->
 def complete(release: Release, pod: Pod) -> bool:
     """Whether the documents tell all that a pod may do, as far as anybody can say.
 
-    They do not where a binding refers to a role that is not here or has a subject still to be filled in, or
-    where neither the account nor a binding of it is; the account "default" has what is bound to it here.
+    They do not where a binding refers to a role that is not here, or where neither the account nor a binding
+    of it is; the account "default" has what is bound to it here, unless a binding has yet to say whom it binds.
     """
     account = service_account(pod)
     every = [*release.of_kind("RoleBinding"), *release.of_kind("ClusterRoleBinding")]
-    if pod.merged or any(_unfinished(binding) for binding in every):
-        return False
     bindings = [binding for binding in every if _binds(binding, account, pod.namespace)]
+    if pod.merged or (not bindings and any(_unfinished(binding) for binding in every)):
+        return False
     if not bindings:
         return account == "default" or release.find("ServiceAccount", account, pod.namespace) is not None
     roles = [_role(release, binding) for binding in bindings]
