@@ -59,7 +59,8 @@ def complete(release: Release, pod: Pod) -> bool:
     """Whether the documents tell all that a pod may do, as far as anybody can say.
 
     They do not where a binding refers to a role that is not here, or where neither the account nor a binding
-    of it is; the account "default" has what is bound to it here, unless a binding has yet to say whom it binds.
+    of it is. The account "default" has what is bound to it here, unless a binding has yet to say whom it
+    binds.
     """
     account = service_account(pod)
     every = [*release.of_kind("RoleBinding"), *release.of_kind("ClusterRoleBinding")]

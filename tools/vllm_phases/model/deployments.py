@@ -24,8 +24,8 @@ def split(documents: Sequence[Document], depth: int = 0) -> Iterator[tuple[Docum
 
     depth  how many folders of their paths the documents have in common
     """
-    contested = _contested(documents)
-    if not contested:
+    one_file = len({document.file for document in documents}) <= 1
+    if one_file or not _contested(documents):
         yield tuple(documents)
         return
     folders: dict[str, list[Document]] = {}
