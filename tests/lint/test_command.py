@@ -166,6 +166,16 @@ class TestInputs:
         Path(".vllm-phases.yaml").write_text("exclude: [deploy/vendor]\n")
         assert lint(*asked).rule_ids == ["ARG001"]
 
+    def test_in_a_folder_only_what_looks_like_ours_must_be_readable(
+        self, lint: Callable[..., Outcome]
+    ) -> None:
+        Path("deploy").mkdir()
+        Path("deploy/tsconfig.json").write_text('{"paths": {} /* ours */}\n')
+        Path("deploy/pod.yaml").write_text("kind: Pod\nspec: {\n")
+        told = json.loads(lint("deploy", "--format", "json").out)["findings"]
+        assert [(found["rule_id"], found["file"]) for found in told] == [("LINT001", "deploy/pod.yaml")]
+        assert lint("deploy/tsconfig.json", "--format", "json").rule_ids == ["LINT001"]
+
     def test_a_chart_in_a_folder_is_not_read(self, lint: Callable[..., Outcome]) -> None:
         Path("deploy/chart/templates").mkdir(parents=True)
         Path("deploy/chart/Chart.yaml").write_text("name: demo\n")

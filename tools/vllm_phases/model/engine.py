@@ -211,6 +211,8 @@ def _engine(
     release = _release(version)
     words, file = expanded(invocation.words[start:], release or _newest(), find)
     arguments = parse(words, release or _newest())
+    if pod.merged:
+        arguments = replace(arguments, open=True)
     node = container.node
     assigned = {
         name: Variable(name, word.text if word.known else None, "value", node, word)

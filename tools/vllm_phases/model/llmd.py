@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vllm_phases import catalogue
 from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class Component:
     @property
     def version(self) -> tuple[int, int, int] | None:
         """Release of the image as numbers."""
-        match = _RELEASE.match(self.container.image.tag)
-        return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+        return _numbers(self.container.image.tag)
 
 
 class Sidecar(Component):
@@ -55,7 +55,17 @@ class Router(Component):
 
 
 class Picker(Component):
-    """llm-d's endpoint picker."""
+    """llm-d's endpoint picker, or the one of the Gateway API inference extension that it grew from."""
+
+    @property
+    def version(self) -> tuple[int, int, int] | None:
+        """Release as numbers; of the extension's picker, the llm-d picker that was built on it."""
+        own = super().version
+        facts = catalogue.facts("llmd")["extension_releases"]
+        if own is None or not self.container.image.path.endswith(tuple(facts["images"])):
+            return own
+        counterpart = facts["releases"].get(f"{own[0]}.{own[1]}")
+        return _numbers(counterpart) if counterpart else None
 
     @property
     def pool_name(self) -> str | None:
@@ -116,6 +126,11 @@ class Pool:
     def node(self) -> Node:
         """The object."""
         return self.object.node
+
+
+def _numbers(tag: str) -> tuple[int, int, int] | None:
+    match = _RELEASE.match(tag)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def pool(found: Object) -> Pool | None:

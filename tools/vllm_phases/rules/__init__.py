@@ -92,13 +92,12 @@ def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[tuple[Fi
     """What a rule finds, each thing once, though several pairs may lead to it."""
     told: set[Finding] = set()
     try:
-        for subject in subjects(context.release, rule.scope):
-            if rule.applies(subject):
-                for problem in rule.check(subject, context):
-                    finding = _finding(rule, problem, *locate(problem, subject))
-                    if finding not in told:
-                        told.add(finding)
-                        yield finding, problem
+        for subject, around in _subjects(rule, context):
+            for problem in rule.check(subject, around):
+                finding = _finding(rule, problem, *locate(problem, subject))
+                if finding not in told:
+                    told.add(finding)
+                    yield finding, problem
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
@@ -114,6 +113,14 @@ def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
     from vllm_phases.sources.repair import fixes
 
     return fixes(repairs)
+
+
+def _subjects(rule: Rule, context: Context) -> Iterator[tuple[object, Context]]:
+    """What a rule looks at, each with the deployment around it."""
+    for around in (context,) if rule.whole else context.deployments:
+        for subject in subjects(around.release, rule.scope):
+            if rule.applies(subject):
+                yield subject, around
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

@@ -59,25 +59,40 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, --max-model-len=4096]
         ```
+        ```yaml
+        args: [Qwen/Qwen2.5-Omni-7B, --omni, --stage-configs-path=/etc/stages.yaml]  # vLLM-Omni's parser
+        ```
 
     References:
         - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
     """
+    if "omni" in engine.arguments:
+        return
     for option, resolution, release in _resolved(engine):
         if resolution.matches and resolution.flag is None:
             message = f"{_this(release)} takes {resolution.option} for any of {', '.join(resolution.matches)}"
-            yield Problem(option, message, "Write the whole flag.")
+            yield Problem(option, message, _successor(resolution.option, context) or "Write the whole flag.")
         elif (
             resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
         ):
-            near = release.nearest(resolution.option)
-            yield Problem(
-                option,
-                f"{_this(release)} has no flag {resolution.option}"
-                + (f"; did you mean {near}?" if near else ""),
-                f"Write {near}." if near else f"Remove {resolution.option}.",
-                repair=repairs.respelt(option.word, _written(option), near, safe=False) if near else None,
-            )
+            yield _unknown(option, resolution.option, release, context)
+
+
+def _unknown(option: Argument, name: str, release: EngineRelease, context: Context) -> Problem:
+    """A flag that no release of the catalogue has: an older one's, or else misspelt."""
+    message = f"{_this(release)} has no flag {name}"
+    if successor := _successor(name, context):
+        return Problem(option, f"{message} any more", successor)
+    if near := release.nearest(name):
+        repair = repairs.respelt(option.word, _written(option), near, safe=False)
+        return Problem(option, f"{message}; did you mean {near}?", f"Write {near}.", repair=repair)
+    return Problem(option, message, f"Remove {name}.")
+
+
+def _successor(name: str, context: Context) -> str | None:
+    """What to write instead of a flag that went away, where that is known."""
+    entry = context.facts("argument_successors").get(name.lstrip("-"))
+    return entry["use"] if entry else None
 
 
 @rule(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, relations
+from vllm_phases.model.engine import is_official_image
 from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -75,8 +76,7 @@ def unknown_connector(engine: Engine, context: Context) -> Iterator[Problem]:
 def _is_sure(transfer: KvTransfer, engine: Engine, release: EngineRelease, context: Context) -> bool:
     """Whether no plugin and no newer release brings the connector."""
     in_tree = transfer.connector in context.facts("kv_connectors")
-    official = engine.container.image.name in context.facts("engine_images")
-    return (in_tree or official) and not release.newer_than_catalogue
+    return (in_tree or is_official_image(engine.container.image)) and not release.newer_than_catalogue
 
 
 def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Context) -> tuple[str, str]:
@@ -85,7 +85,8 @@ def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Cont
     if last := last_release(release.version, lambda earlier: name in earlier.connectors):
         instead = context.facts("kv_connectors").get(name, {}).get("renamed") or "NixlConnector"
         return f"{message} any more; {last} was the last release that had it", f"Set {instead}."
-    if near := get_close_matches(name, sorted(release.connectors), 1):
+    begun = [other for other in sorted(release.connectors) if other.startswith(name)]
+    if near := begun or get_close_matches(name, sorted(release.connectors), 1):
         return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
     if name in context.facts("kv_connectors"):
         return f"{message} yet", "Run a newer vLLM, or set NixlConnector."

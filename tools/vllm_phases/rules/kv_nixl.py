@@ -58,6 +58,13 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: UCX_TLS, value: tcp}]
         ```
+        ```yaml
+        image: registry.example.net/gaudi/vllm:1.22
+        command: [vllm, serve]
+        args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+        env: [{name: UCX_TLS, value: tcp}]
+        resources: {limits: {nvidia.com/gpu: 1}}
+        ```
 
     References:
         - https://github.com/ai-dynamo/nixl/pull/1617
@@ -66,7 +73,7 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
     nixl = kv.over(engine, "nixl", context)
     if not listed or nixl is None or listed.startswith("^") or not kv.known(listed):
         return
-    if nixl.config.get("kv_buffer_device") not in (None, "cuda") or not _on_gpu(engine):
+    if nixl.config.get("kv_buffer_device") not in (None, "cuda") or not _on_gpu(engine, context):
         return
     backends = kv.option(nixl, "backends", ["UCX"])
     allowed = {part.strip() for part in listed.split(",")}
@@ -77,11 +84,12 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
         yield Problem(engine.variables["UCX_TLS"], message, "Add cuda to UCX_TLS, or leave it unset.")
 
 
-def _on_gpu(engine: Engine) -> bool:
+def _on_gpu(engine: Engine, context: Context) -> bool:
     """Whether the engine surely runs on a GPU of NVIDIA or AMD."""
-    image = engine.container.image.name
-    asked = engine.gpu.kind not in ("none", "unknown") and image != "vllm-openai-xpu"
-    return image in ("vllm-openai", "vllm-openai-rocm") or asked
+    image = engine.container.image
+    others = kv.listed("otherAccelerators", context)
+    asked = engine.gpu.kind not in ("none", "unknown") and not any(part in image.path for part in others)
+    return image.name in ("vllm-openai", "vllm-openai-rocm") or asked
 
 
 @rule(
@@ -110,6 +118,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
         ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo, model.aibrix.ai/kv-connector-type: nixl}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
+        ```
 
     Good:
         ```yaml
@@ -122,6 +139,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         envFrom: [{configMapRef: {name: elsewhere}}]
+        ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo}}  # AIBrix tells decode the pod's address itself
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
         ```
 
     References:
@@ -138,7 +164,7 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
         message = f"{_HOST} is not set, so peers are told to dial localhost"
         yield Problem(nixl.argument, message, fix, severity, repair)
-    elif host is not None and (why := _undialable(host, engine)):
+    elif host is not None and (why := _undialable(host, engine)) and not _dialled_by_router(engine, context):
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
         yield Problem(host, f"{_HOST} is {why}", fix, severity, repair)
 
@@ -146,6 +172,16 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
 def _is_dialled(engine: Engine, connector: str, bidirectional: object) -> bool:
     """Whether peers open connections to an engine: decode only answers when it pushes or hands KV back."""
     return engine.role != "decode" or connector == "NixlPushConnector" or bidirectional is True
+
+
+def _dialled_by_router(engine: Engine, context: Context) -> bool:
+    """Whether a router tells decode the pod's own address, whatever prefill says, and all of it listens."""
+    labels = engine.pod.labels
+    router = any(
+        label in labels and labels.get(chosen, "shfs") == "shfs"
+        for label, chosen in kv.listed("routersThatDial", context).items()
+    )
+    return router and engine.variable(_HOST) in ("0.0.0.0", "::", "[::]")
 
 
 def _undialable(host: Variable, engine: Engine) -> str | None:

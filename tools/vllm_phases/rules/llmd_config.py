@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _STRICT = (0, 9, 0)  # since then unknown keys end the picker (llm-d-router pull request 1134)
 _KNOWN = ((0, 9, 0), (0, 11, 0))  # releases whose plugins the catalogue keeps
+_READ = (0, 10, 0)  # the release that the catalogue's parameters were read from
 _LEARNS_BLOCKS = (0, 9, 0)
 _DISAGGREGATING = ("disagg-profile-handler", "pd-profile-handler")
 _OWN_FILTERS = ("by-label", "by-label-selector", "label-selector-filter")
@@ -318,7 +319,8 @@ def _parameter(node: Node, key: str, kind: str, taken: list[str], version: Versi
     """A parameter that a plugin does not read: certain where its release is known, or the spelling is near."""
     near = get_close_matches(key, taken, 1)
     sure = near or (version is not None and version >= (0, 10, 0))
-    message = f"{kind} has no parameter {key!r}, only {', '.join(taken)}"
+    release = windows.spelled(version or _READ)
+    message = f"{kind} of {release} has no parameter {key!r}, only {', '.join(taken)}"
     repair = repairs.key_respelt(node, near[0]) if near else None
     fix = f"Write {near[0]}." if near else "Remove it."
     return Problem(node, message, fix, None if sure else Severity.WARNING, repair)

@@ -8,7 +8,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Pool, Route, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports, repairs
-from vllm_phases.rules.labels import added_by_controllers, unfinished
+from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 from vllm_phases.sources.changes import Set
 from vllm_phases.sources.repair import Repair
@@ -219,7 +219,8 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
         wanted = ", ".join(f"{key}={value}" for key, value in pool.selector.items())
         message = f"no pod has {wanted}, and {_owner(first.pod)} belongs to no pool"
         fix = "Give the pod template of every engine of the pool the labels of the selector."
-        yield Problem(pool.node.at("spec", "selector"), message, fix)
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(pool.node.at("spec", "selector"), message, fix, weight)
 
 
 @rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)
@@ -270,6 +271,15 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
               image: vllm/vllm-openai:v0.33.0
               args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         ```
+        ```yaml
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: "${ROLE}"}}
+        spec: {containers: [{name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go
@@ -282,6 +292,7 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
         if (
             given is not None
             and given not in facts["values"]
+            and not unfinished(given)
             and not _own_filter(context.release, pool, given)
         ):
             message = f"{facts['label']} of {_owner(pod)} is {given!r}, which no filter of the picker takes"

@@ -214,6 +214,15 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-routing-sidecar:v0.2.0
+            restartPolicy: Always
+            args: [--connector=nixlv2, --vllm-port=8200]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/sidecar/proxy/options.go
@@ -222,7 +231,7 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
     known = {
         name: entry for name, entry in context.facts("llmd")["sidecar_connectors"].items() if name != "source"
     }
-    if given is None or given.value is None or unfinished(given.value) or (version and version >= (0, 11, 0)):
+    if given is None or given.value is None or unfinished(given.value) or not _read(version, context):
         return
     taken = [
         name
@@ -233,6 +242,12 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         release = f"sidecar {windows.spelled(version)}" if version else "no sidecar"
         message = f"{release} has {'no ' if version else 'a '}connector {given.value!r}, {_ENDS_WITH_ERROR}"
         yield Problem(given, message, f"Use one of {', '.join(taken)}.")
+
+
+def _read(version: windows.Version | None, context: Context) -> bool:
+    """Whether the catalogue knows the connectors of a release, or of the newest where none is told."""
+    oldest = context.facts("llmd")["sidecar_read"]
+    return version is None or (version < (0, 11, 0) and not windows.before(version, oldest))
 
 
 def _connector(sidecar: Sidecar) -> Argument | None:
@@ -375,6 +390,15 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--model-server-port=8200, "{{ if .TLS }}--cert-path=/tls{{ else }}--secure-proxy=false{{ end }}"]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - observed with llm-d-router v0.10.0: "Client sent an HTTP request to an HTTPS server."
@@ -383,6 +407,7 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     secure = [given.truth(name) for name in ("secure-proxy", "secure-serving")]
     if (
         False in secure
+        or sidecar.pod.merged
         or "cert-path" in given
         or (True not in secure and ports.configured_elsewhere(sidecar))
     ):

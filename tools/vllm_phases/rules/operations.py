@@ -12,7 +12,7 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Autoscaler, Monitor, Object, Release, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import repairs, windows
-from vllm_phases.rules.labels import unfinished
+from vllm_phases.rules.labels import kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -106,10 +106,17 @@ def scaled_twice(release: Release, context: Context) -> Iterator[Problem]:
     for autoscaler in release.autoscalers:
         key = (autoscaler.object.namespace, *autoscaler.target)
         other = first.setdefault(key, autoscaler)
-        if other is not autoscaler and autoscaler.target[1]:
+        if autoscaler.target[1] and other.object.id != autoscaler.object.id:
             target = "/".join(autoscaler.target)
             message = f"{target} is scaled by {other.object.id} and by {autoscaler.object.id}"
-            yield Problem(autoscaler.node.at("spec", "scaleTargetRef"), message, "Keep one of them.")
+            weight = None if _of_one_deployment(release, autoscaler, other) else Severity.WARNING
+            yield Problem(autoscaler.node.at("spec", "scaleTargetRef"), message, "Keep one of them.", weight)
+
+
+def _of_one_deployment(release: Release, one: Autoscaler, other: Autoscaler) -> bool:
+    """Whether two autoscalers are surely applied together: one file, or what they scale is here as well."""
+    one_file = one.node.document.file == other.node.document.file
+    return one_file or relations.scaled(release, one) is not None
 
 
 @rule("OPS002", "replicas-with-autoscaler", Severity.WARNING, scope=Autoscaler)
@@ -752,7 +759,8 @@ def monitor_port(monitor: Monitor, context: Context) -> Iterator[Problem]:
         if name and name not in (names or ()) and not unfinished(name):
             listed = ", ".join(sorted(filter(None, names or ()))) or "none"
             message = f"no port is called {name!r} where {monitor.object.id} scrapes, only {listed}"
-            yield Problem(place, message, "Name a port that is there.")
+            weight = Severity.WARNING if kustomized(context.release) else None
+            yield Problem(place, message, "Name a port that is there.", weight)
 
 
 def _scraped(monitor: Monitor, release: Release) -> set[str]:
@@ -842,7 +850,8 @@ def monitor_selects_nothing(monitor: Monitor, context: Context) -> Iterator[Prob
     if behind:
         wanted = ", ".join(f"{key}={value}" for key, value in monitor.selector.items())
         message = f"no Service has the label {wanted}, only the pods behind {behind[0].object.id}"
-        yield Problem(monitor.node.at("spec", "selector"), message, "Give the Service these labels.")
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(monitor.node.at("spec", "selector"), message, "Give the Service these labels.", weight)
 
 
 @rule("OPS015", "picker-metrics-closed", Severity.WARNING, scope=Monitor)

@@ -103,6 +103,11 @@ class Context:
     release: Release
     kube_version: str
 
+    @property
+    def deployments(self) -> tuple[Context, ...]:
+        """One for each deployment that the documents hold."""
+        return tuple(Context(release, self.kube_version) for release in self.release.deployments)
+
     @staticmethod
     def facts(name: str) -> Mapping[str, Mapping[str, Any]]:
         """A hand-written file of the catalogue by its name, "features" for catalogue/data/features.yaml."""
@@ -127,6 +132,7 @@ class Rule:
 
     versioned  whether it needs to know the engine's release
     fix        what `lint --fix` does about it, as a sentence; "" where nothing
+    whole      whether it looks at all that was given at once, not at each deployment in it
     """
 
     id: str
@@ -138,6 +144,7 @@ class Rule:
     until: str | None
     versioned: bool
     fix: str = ""
+    whole: bool = False
 
     def applies(self, subject: object) -> bool:
         """Whether a subject is of a release that the rule is about."""
@@ -196,6 +203,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
     until: str | None = None,
     versioned: bool = False,
     fix: str = "",
+    whole: bool = False,
 ) -> Callable[[Callable[[_S, Context], Iterator[Problem]]], Callable[[_S, Context], Iterator[Problem]]]:
     """Make a function a rule. Bounds of vLLM releases are for rules whose scope is Engine."""
     if not _ID.fullmatch(rule_id) or rule_id in _RULES:
@@ -205,7 +213,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
         check: Callable[[_S, Context], Iterator[Problem]],
     ) -> Callable[[_S, Context], Iterator[Problem]]:
         bounded = versioned or since is not None or until is not None
-        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded, fix)
+        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded, fix, whole)
         return check
 
     return register

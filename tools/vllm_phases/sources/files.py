@@ -25,11 +25,14 @@ MAX_BYTES = 64 * 2**20
 STDIN_NAME = "<stdin>"
 _YAML, _SHELL = (".yaml", ".yml", ".json"), (".sh", ".bash")
 _CHART = "Chart.yaml"
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_KUSTOMIZATION = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}  # may be left out
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv"))
 _SEPARATOR = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _COMMAND = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\bvllm[-_]router\b|\b(docker|podman)\s+run\b")
-_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_SHAPES = {"{{": "{{ … }}", "%{": "%{ … }"}  # Go and Jinja, Terraform
+_HOLE = re.compile(r"\{\{.*?\}\}|%\{.*?\}", re.DOTALL)
+_OURS = re.compile(r"""^\s*(- )?["']?(apiVersion|kind|services)["']?\s*:""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ def read(
     """Read files, folders (all YAML, JSON and shell files below) and "-", standard input.
 
     `contents`, where it is given, keeps what was read by the name of its file; what it has is not read again.
-    UsageError for a path that is not there. In folders, what is no document of ours is passed over, and so
-    are the files that `excluded` is true for.
+    UsageError for a path that is not there. In folders, what is no document of ours is passed over, whether
+    it can be read or not, and so are the files that `excluded` is true for.
     """
     kept = {} if contents is None else contents
     documents: list[Document] = []
@@ -72,7 +75,22 @@ def read(
                 findings.append(found)
             else:
                 documents.append(found)
-    return Sources(tuple(documents), tuple(findings), texts)
+    patches = _patches(documents)
+    whole = tuple(found for found in documents if os.path.normpath(found.file) not in patches)
+    return Sources(whole, tuple(findings), texts)
+
+
+def _patches(documents: Sequence[Document]) -> set[str]:
+    """The files that kustomizations lay over others: each is a part of an object, to be judged once built."""
+    return {
+        os.path.normpath(os.path.join(os.path.dirname(document.file), str(path)))
+        for document in documents
+        if os.path.basename(document.file) in _KUSTOMIZATIONS
+        for path in (
+            *(patch.text("path") for patch in document.root.items("patches")),
+            *(patch.text() for patch in document.root.items("patchesStrategicMerge")),
+        )
+    }
 
 
 def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | Finding]:
@@ -89,7 +107,7 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
             Location(name, 1, 1), "is a Helm chart: its templates are not read", Severity.NOTE, fix
         )
         return
-    found = list(_yaml(text, name))
+    found = list(_yaml(text, name, named))
     unreadable = all(isinstance(item, Finding) for item in found)
     if unreadable and not name.endswith(_YAML) and _COMMAND.search(text):
         yield Document(name, "command", text, text)
@@ -100,25 +118,21 @@ def read_text(text: str, name: str, named: bool = True) -> Iterator[Document | F
         yield _unreadable(Location(name, 1, 1), message, Severity.WARNING)
 
 
-def _yaml(text: str, name: str) -> Iterator[Document | Finding]:
+def _yaml(text: str, name: str, named: bool) -> Iterator[Document | Finding]:
     for line, offset, part in _parts(text):
         if not part.strip() or _only_comments(part):
             continue
         try:
             trees, repeated = _trees(part)
         except Unreadable as error:
-            yield _broken(part, name, line, error)
+            if named or _OURS.search(part):
+                yield _broken(part, name, line, error)
             continue
-        for tree in map(_completed, trees) if os.path.basename(name) in _KUSTOMIZATIONS else trees:
+        if os.path.basename(name) in _KUSTOMIZATIONS:
+            trees = [{**_KUSTOMIZATION, **tree} for tree in trees if isinstance(tree, dict)]
+        for tree in trees:
             if kind := _kind(tree):
                 yield Document(name, kind, tree, part, line, offset=offset, repeated=tuple(repeated))
-
-
-def _completed(tree: Any) -> Any:
-    """A Kustomization with the kind that its file's name stands for."""
-    return (
-        {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", **tree} if tree else tree
-    )
 
 
 def _parts(text: str) -> Iterator[tuple[int, int, str]]:
@@ -162,10 +176,13 @@ def _kind(tree: Any) -> Kind | None:
 
 def _broken(part: str, name: str, line: int, error: Unreadable) -> Finding:
     place = Location(name, line + error.line, error.column + 1)
-    if not _HOLE.search(part):
+    hole = _HOLE.search(part)
+    if hole is None:
         return _unreadable(place, f"is no YAML that can be read: {error}")
     fix = "Render it first: `helm template … | vllm-phases lint -`; for our charts, `vllm-phases check`."
-    return _unreadable(place, "is a template, not a manifest: it holds {{ … }}", Severity.WARNING, fix)
+    return _unreadable(
+        place, f"is a template, not a manifest: it holds {_SHAPES[hole[0][:2]]}", Severity.WARNING, fix
+    )
 
 
 def _unreadable(
