@@ -57,6 +57,10 @@ bench: $(VENV)/.ready tools ## Compare `check` with one `helm template` a file; 
 	$(BIN)/python tests/bench/bench_check.py
 	$(BIN)/python tests/bench/bench_lint.py
 
+.PHONY: mutate
+mutate: $(VENV)/.ready ## Change each rule of the linter and list what no test notices
+	$(BIN)/python -m tests.mutation $(MUTATE_ARGS)
+
 .PHONY: lock
 lock: $(VENV)/.ready ## Pin the development environment anew, with hashes
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --generate-hashes \
