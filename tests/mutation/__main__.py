@@ -34,7 +34,7 @@ WANTED = 95.0
 def main(arguments: Sequence[str]) -> int:
     """0 where enough rules whose body is removed are noticed, 1 where not, 2 where nothing can be said."""
     options = _parsed(arguments)
-    runner = Runner(targets(options.package, options.rules), options.jobs)
+    runner = Runner(targets(options.package, options.rules), options.jobs, options.seconds)
     # Settings of the command line and of the terminal's reporter are those of `pytest`, but nothing is printed.
     quiet = ("-p", "no:terminal", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
     left_out = (f"--deselect={test}" for test in LEFT_OUT)
@@ -57,6 +57,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         help="only these: beginnings of rule ids, and modules for their helpers",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--seconds", type=int, default=20, help="until a test hangs; the slowest takes one")
     parser.add_argument("--package", default="vllm_phases.rules", help="where the rules are")
     parser.add_argument("tests", nargs="*", default=TESTS, help="which tests may notice a change")
     return parser.parse_args(arguments)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tests.mutation.mutations import Mutation
     from tests.mutation.targets import Target
 
-SECONDS = 20
-"""For one test; the slowest takes less than one."""
 SURVIVED, NOTICED, BROKEN = 0, 1, 2
 """Exit codes of a fork."""
 
@@ -56,14 +54,14 @@ class Mutant:
 class Runner:
     """What pytest collects is run once to see that it passes and what it reaches, then on every mutant."""
 
-    def __init__(self, targets: Sequence[Target], jobs: int) -> None:
+    def __init__(self, targets: Sequence[Target], jobs: int, seconds: int) -> None:
         self.mutants = [mutant for target in targets for mutant in _mutants(target)]
         self.trouble = ""
-        self._jobs = jobs
+        self._jobs, self._seconds = jobs, seconds
         self._forked = False
         self._modules = {target.module.__name__: target.module for target in targets}.values()
         self._reaching: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
-        self._seconds: dict[pytest.Item, float] = {}
+        self._took: dict[pytest.Item, float] = {}
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -95,7 +93,7 @@ class Runner:
             start = time.perf_counter()
             for line in _reached(item, files):
                 self._reaching[line].append(item)
-            self._seconds[item] = time.perf_counter() - start
+            self._took[item] = time.perf_counter() - start
 
     def _try_all(self) -> None:
         gc.collect()
@@ -114,7 +112,7 @@ class Runner:
         lines = ((mutant.target.file, line) for line in mutant.mutation.lines)
         found = {item for line in lines for item in self._reaching[line]}
         own = f"[{mutant.target.rule_id}]"
-        return sorted(found, key=lambda item: (not item.name.endswith(own), self._seconds[item]))
+        return sorted(found, key=lambda item: (not item.name.endswith(own), self._took[item]))
 
     def _wait(self, running: dict[int, Mutant]) -> None:
         pid, status = os.wait()
@@ -132,7 +130,7 @@ class Runner:
             if mutant:
                 mutant.target.install(mutant.mutation)
             for item in tests:
-                signal.alarm(SECONDS)
+                signal.alarm(self._seconds)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             os._exit(SURVIVED)
         finally:

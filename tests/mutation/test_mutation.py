@@ -38,6 +38,11 @@ def told_elsewhere(subject, context):
 @lru_cache
 def large(number):
     return number > 3
+
+def lowered(number):
+    while number != 3:
+        number -= 1
+    return number
 '''
 TESTS = """\
 from planted.rules import covered
@@ -112,7 +117,7 @@ class TestRun:
         return done.returncode, done.stdout, done.stderr
 
     def test_lists_what_no_test_notices(self, tmp_path: Path) -> None:
-        code, out, err = self.run(tmp_path)
+        code, out, err = self.run(tmp_path, "--rules=TST,rules.py:large")
         file = os.path.relpath(tmp_path / "planted" / "rules.py", ROOT)
         assert out == (
             f"TST002  {file}:14\n  - if subject == 2:\n  + return\n"
@@ -125,9 +130,15 @@ class TestRun:
         assert (code, err) == (1, "")
 
     def test_is_content_with_tested_bodies(self, tmp_path: Path) -> None:
-        code, out, _ = self.run(tmp_path, "--rules=TST001,rules.py")
+        code, out, _ = self.run(tmp_path, "--rules=TST001")
         assert code == 0
         assert "bodies: 1 of 1 changes noticed (100.0 %)" in out
+
+    def test_counts_a_change_that_never_ends(self, tmp_path: Path) -> None:
+        tests = "from planted.rules import lowered\ndef test(): assert lowered(3) == 3\n"
+        code, out, _ = self.run(tmp_path, "--rules=rules.py:lowered", "--seconds=1", tests=tests)
+        assert code == 0
+        assert "conditions: 2 of 2 changes noticed (100.0 %), 1 of them by time" in out
 
     def test_says_nothing_of_tests_that_fail_anyway(self, tmp_path: Path) -> None:
         code, out, err = self.run(tmp_path, tests=TESTS + "    assert not 'this'\n")
