@@ -82,7 +82,8 @@ def _conditions(function: Function) -> Iterator[Mutation]:
         if isinstance(node, ast.BoolOp):
             other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
             yield Mutation(node, ast.BoolOp(other, node.values))
-            yield from _constants(node)
+            for value in node.values:  # a bare constant is a default and decides nothing
+                yield from () if isinstance(value, ast.Constant) else _constants(value)
         if isinstance(node, ast.Compare):
             yield from _comparisons(node)
             yield from _constants(node)
