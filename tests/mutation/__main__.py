@@ -34,7 +34,13 @@ WANTED = 95.0
 def main(arguments: Sequence[str]) -> int:
     """0 where enough rules whose body is removed are noticed, 1 where not, 2 where nothing can be said."""
     options = _parsed(arguments)
-    runner = Runner(targets(options.package, options.rules), options.jobs, options.seconds)
+    selected = targets(options.package, options.rules)
+    if not selected:
+        click.echo(
+            f"--rules {','.join(options.rules)} fits no rule and no module of {options.package}", err=True
+        )
+        return 2
+    runner = Runner(selected, options.jobs, options.seconds)
     # Settings of the command line and of the terminal's reporter are those of `pytest`, but nothing is printed.
     quiet = ("-p", "no:terminal", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
     left_out = (f"--deselect={test}" for test in LEFT_OUT)

@@ -144,3 +144,10 @@ class TestRun:
         code, out, err = self.run(tmp_path, tests=TESTS + "    assert not 'this'\n")
         assert (code, out) == (2, "")
         assert "test_planted.py::test_finds_not fails without any change:" in err
+
+    def test_refuses_a_selection_of_nothing(self, tmp_path: Path) -> None:
+        assert self.run(tmp_path, "--rules=TST9") == (
+            2,
+            "",
+            "--rules TST9 fits no rule and no module of planted\n",
+        )
