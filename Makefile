@@ -47,15 +47,20 @@ lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
 	$(BIN)/shellcheck .ci/run tests/node/machine.sh
 
 .PHONY: docs
-docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md and the engine facts
+docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md, findings.txt and the engine facts
 	$(BIN)/vllm-phases schema generate
 	$(BIN)/vllm-phases catalogue chart
 	$(BIN)/vllm-phases rules --write docs/rules.md
+	$(BIN)/python -m tests.lint.findings
 
 .PHONY: bench
 bench: $(VENV)/.ready tools ## Compare `check` with one `helm template` a file; time of `lint` by number of objects
 	$(BIN)/python tests/bench/bench_check.py
 	$(BIN)/python tests/bench/bench_lint.py
+
+.PHONY: mutate
+mutate: $(VENV)/.ready ## Change each rule of the linter and list what no test notices
+	$(BIN)/python -m tests.mutation $(MUTATE_ARGS)
 
 .PHONY: lock
 lock: $(VENV)/.ready ## Pin the development environment anew, with hashes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ def bad_json_value(engine: Engine, context: Context) -> Iterator[Problem]:
         given = engine.arguments.object(flag) or {}
         for key, where in _keys(engine, flag):
             if key in config.fields and (wanted := _misfit(given[key], config.fields[key])):
-                message = f"{key} of --{flag} is {given[key]!r}, but must be {wanted}"
+                message = f"{key} of --{flag} is {json.dumps(given[key])}, but must be {wanted}"
                 yield Problem(where, message, f"Set {wanted}.")
 
 

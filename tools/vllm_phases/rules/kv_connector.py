@@ -85,11 +85,11 @@ def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Cont
     if last := last_release(release.version, lambda earlier: name in earlier.connectors):
         instead = context.facts("kv_connectors").get(name, {}).get("renamed") or "NixlConnector"
         return f"{message} any more; {last} was the last release that had it", f"Set {instead}."
+    if name in context.facts("kv_connectors"):
+        return f"{message} yet", "Run a newer vLLM, or set NixlConnector."
     begun = [other for other in sorted(release.connectors) if other.startswith(name)]
     if near := begun or get_close_matches(name, sorted(release.connectors), 1):
         return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-    if name in context.facts("kv_connectors"):
-        return f"{message} yet", "Run a newer vLLM, or set NixlConnector."
     return message, "Set one of vLLM's connectors, or kv_connector_module_path to the module that has it."
 
 

@@ -635,7 +635,7 @@ def sidecar_value(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
             continue
         if option.name in ("port", "model-server-port", "vllm-port", "data-parallel-size"):
             if not text.isdecimal() or not 0 < int(text) <= 65535:  # the last port
-                message = f"--{option.name} is {text!r}, no number above 0, {_ENDS_WITH_ERROR}"
+                message = f"--{option.name} is {text!r}, no number from 1 to 65535, {_ENDS_WITH_ERROR}"
                 yield Problem(option, message, "Write a whole number.")
         elif option.name in ("enable-tls", "tls-insecure-skip-verify"):
             for stage in (part.strip() for part in text.split(",")):

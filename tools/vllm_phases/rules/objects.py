@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Finding, Severity
 from vllm_phases.model import Release
-from vllm_phases.rules.labels import unfinished
+from vllm_phases.rules.labels import kustomized, unfinished
 from vllm_phases.rules.registry import Context, Elsewhere, Problem, rule
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from vllm_phases.model import Node, Object
     from vllm_phases.objects import Refused
 
+_PLACEHOLDER = re.compile(r"^[A-Z][A-Z0-9_]+$|(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+"""What people leave for sed to fill in: PORT, or V_ZONE in a name."""
+_OF_PLACEHOLDERS = frozenset(("OBJ001", "OBJ010", "OBJ013"))
 _MERGED = ("env", "ports")  # lists of a container in which a client-side apply takes the last of two entries
 
 
@@ -138,6 +142,11 @@ def invalid_name(release: Release, context: Context) -> Iterator[Problem]:
     Good:
         ```yaml
         ports: [{name: kv-side, containerPort: 5600}]
+        ```
+        ```yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: weights-V_ZONE}  # for sed to fill in
         ```
 
     References:
@@ -374,7 +383,8 @@ def _problems(rule_id: str, context: Context, remediation: str) -> Iterator[Prob
     """What a rule has against the objects; the remediation is for what suggests none of its own."""
     for found, refused in _by_rule(context).get(rule_id, ()):
         fix = _sentence(refused.remediation) or remediation
-        severity = Severity.WARNING if _merged(refused) else None
+        unsure = _merged(refused) or (kustomized(context.release) and not found.node.at(*refused.path))
+        severity = Severity.WARNING if unsure else None
         yield Problem(found.node.at(*refused.path), refused.message, fix, severity)
 
 
@@ -419,6 +429,9 @@ def _open(found: Object, refused: Refused) -> bool:
     missing = not found.node.at(*refused.path)
     texts = [*refused.path, *(above if missing and isinstance(above, dict) else ())]
     texts += (node.value for node in _deciding(found, refused))
+    given = found.node.at(*refused.path).text() or ""
+    if refused.rule_id in _OF_PLACEHOLDERS and _PLACEHOLDER.search(given):
+        return True
     return any(isinstance(text, str) and unfinished(text) for text in texts)
 
 
