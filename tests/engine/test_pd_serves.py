@@ -132,7 +132,8 @@ def test_helm_test_sees_that_decode_computes_again(pair: Disaggregated) -> None:
 
 def test_helm_test_sees_a_handshake_that_fails(pair: Disaggregated) -> None:
     pair.become(decode=from_another_path)
-    link, _ = failed(pair.helm_test(IMPATIENT))
-    assert link.startswith("FAILED prefill to decode: ")
+    done = pair.helm_test(IMPATIENT)
+    link = failed(done)[0]
+    assert link.startswith("FAILED prefill to decode: "), done.stdout
     assert link.endswith("transfers failed since the engines started; their logs say why")
     assert "NIXL compatibility hash mismatch" in pair.servers["decode"].log.read_text()
