@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +14,6 @@ from vllm_phases.finding import UsageError, reading_order
 from vllm_phases.render import DEFAULT_KUBE_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from vllm_phases.configuration import Configuration
     from vllm_phases.finding import Finding
     from vllm_phases.model import Release
@@ -84,31 +80,18 @@ def lint(  # noqa: PLR0913  # one for each option
     if unsafe_fixes and not (fix or diff):
         raise UsageError("--unsafe-fixes goes with --fix or --diff")
     task = Task(_named(paths), _configured(given), unsafe_fixes)
-    with _without_collection():
-        if diff:
-            code = _differ(task)
-        elif fix:
-            code = _fix(task, output)
-        else:
-            code = _judge(task, output)
+    if diff:
+        code = _differ(task)
+    elif fix:
+        code = _fix(task, output)
+    else:
+        code = _judge(task, output)
     if code == _NOTHING_TO_CHECK:
         click.echo(
             "nothing to check: no vLLM engine, router, endpoint picker or InferencePool here", err=True
         )
     if not exit_zero:
         context.exit(code)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Collect no cyclic garbage: there is little, and to look for it among all that was read takes long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _named(paths: tuple[str, ...]) -> tuple[str, ...]:

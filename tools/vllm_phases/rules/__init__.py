@@ -118,9 +118,9 @@ def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
 def _subjects(rule: Rule, context: Context) -> Iterator[tuple[object, Context]]:
     """What a rule looks at, each with the deployment around it."""
     for around in (context,) if rule.whole else context.deployments:
-        for subject in subjects(around.release, rule.scope):
-            if rule.applies(subject):
-                yield subject, around
+        found = subjects(around.release, rule.scope)
+        for subject in filter(rule.applies, found) if rule.versioned else found:
+            yield subject, around
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from vllm_phases import catalogue
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Object, Pod, Release, access, relations
-from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -216,7 +215,6 @@ def host_access(pod: Pod, context: Context) -> Iterator[Problem]:
     "engine-with-api-token",
     Severity.NOTE,
     scope=Pod,
-    fix="with --unsafe-fixes, sets automountServiceAccountToken: false, where the account has no roles.",
 )
 def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
     """An engine's pod that gets a token of the Kubernetes API, which vLLM never uses.
@@ -252,8 +250,7 @@ def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
         if not granted:
             message = "the engine gets a token of the Kubernetes API, which it does not use"
         fix = "Set automountServiceAccountToken: false."
-        repair = repairs.entry_set(pod.spec, "automountServiceAccountToken", False, safe=False)
-        yield Problem(pod.spec, message, fix, *((Severity.WARNING, None) if granted else (None, repair)))
+        yield Problem(pod.spec, message, fix, Severity.WARNING if granted else None)
 
 
 @rule("SEC007", "open-switch", Severity.WARNING, scope=Engine)

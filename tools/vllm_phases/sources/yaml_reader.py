@@ -65,8 +65,8 @@ class _Frame:
 def documents(text: str, places: Places | None = None) -> tuple[list[Any], list[KeyPath]]:
     """The documents of a text, and the paths of keys that are given twice (the last one counts).
 
-    With `places`, the place of every key and list item of the first document is put there. Unreadable for
-    broken YAML, nesting beyond MAX_DEPTH and aliases that expand without measure.
+    With `places`, the place of every key and list item of the first document is put there, and values stay
+    text. Unreadable for broken YAML, nesting beyond MAX_DEPTH and aliases that expand without measure.
     """
     import yaml
 
@@ -120,7 +120,7 @@ class _Reader:
             frame.key_merges = plain and text == "<<"
             return
         resolves = (plain and tag is None) or (tag is not None and tag.startswith(_CORE) and tag != _STRING)
-        value = scalars.value(text) if resolves else text
+        value = scalars.value(text) if resolves and self._places is None else text
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
         self._put(value, 1, (mark.line, mark.column), event.style == "|")
