@@ -22,6 +22,7 @@ URL = os.environ["VLLM_TEST_URL"].rstrip("/")
 MODEL = os.environ["VLLM_TEST_MODEL"]
 API_KEY = os.environ.get("VLLM_TEST_API_KEY", "")
 DEADLINE = time.monotonic() + float(os.environ.get("VLLM_TEST_TIMEOUT", "120"))
+NO_ANSWER = (OSError, ValueError, http.client.HTTPException)  # refused, cut off, or nonsense
 PATIENCE = 15  # seconds for an engine's own answer, which may be busy
 ROLES = {
     role: os.environ[f"VLLM_TEST_{role.upper()}"]
@@ -58,7 +59,7 @@ def until_served(path, body=None):
             problem = f"{path} answered {error.code}: {detail}"
             if error.code not in (429, 500, 502, 503, 504):
                 fail(problem + hint(error.code))
-        except (OSError, ValueError) as error:
+        except NO_ANSWER as error:
             problem = f"{path} did not answer: {error}"
         if time.monotonic() + 2 > DEADLINE:
             fail(problem)
@@ -87,7 +88,7 @@ def broken():
     """Return the links that are broken, each with what is seen there: roles that are gone, else transfers."""
     states = [(role, unreachable(name)) for role, name in ROLES.items()]
     gone = [(role, state) for role, state in states if state]
-    failed = 0 if gone or not ROLES else (tried(counters) or {"failed": 0})["failed"]
+    failed = 0 if gone or not ROLES else (read_counters() or {"failed": 0})["failed"]
     if failed:
         gone.append(
             (
@@ -103,7 +104,7 @@ def unreachable(name):
     try:
         for pod in pods(name):
             fetch(f"{pod}/health", seconds=PATIENCE)
-    except OSError as error:
+    except NO_ANSWER as error:
         return f"no ready engine behind {name}: {error}"
     return ""
 
@@ -137,12 +138,12 @@ def counters():
     return {**both, "prefilled": count("prefill", ["vllm:prompt_tokens_total"])}
 
 
-def tried(read):
-    """Return what is read, a few times if need be, since a busy engine may drop a connection; None at last."""
+def read_counters():
+    """Return the counters, tried a few times, since a busy engine may drop a connection; None at last."""
     for _ in range(3):
         try:
-            return read()
-        except (OSError, http.client.HTTPException) as error:
+            return counters()
+        except NO_ANSWER as error:
             print(f"waiting: the engines' counters cannot be read: {error}", flush=True)
             time.sleep(2)
     return None
@@ -150,11 +151,11 @@ def tried(read):
 
 def prove_transfer():
     """Send a prompt that no cache knows, and require that prefill saw it and its KV was moved."""
-    before = tried(counters) or fail("the engines' counters cannot be read")
+    before = read_counters() or fail("the engines' counters cannot be read")
     words = " ".join(random.choice(("red", "green", "blue", "black", "white")) for _ in range(120))
     completion(f"{random.random()} {words}")
     for _ in range(10):
-        after = tried(counters) or fail("the engines' counters cannot be read")
+        after = read_counters() or fail("the engines' counters cannot be read")
         if after["prefilled"] > before["prefilled"] and (after["moved"] > before["moved"] or not MOVED):
             break
         time.sleep(1)
