@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tests.cluster.control_plane import CommandError
 
 if TYPE_CHECKING:
     from tests.cluster.control_plane import ControlPlane
@@ -68,6 +71,17 @@ class Client:
     def get(self, url: str) -> Any:
         """GET JSON; raise CommandError with the text of a refusal."""
         return json.loads(self.python(REQUEST, url))
+
+    def first(self, url: str, seconds: float = 60) -> Any:
+        """GET JSON from a Service that has just got its pods: kube-proxy sends nothing there for another moment."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.get(url)
+            except CommandError as error:
+                if "Connection refused" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
 
     def post(self, url: str, body: Any) -> Any:
         """POST a JSON body and return the JSON answer; raise CommandError with the text of a refusal."""

@@ -72,7 +72,7 @@ def climb(
     """Install phase 1 and take the release to another phase, with these values set as well."""
     progress("helm install of phase 1, until its engine is Ready")
     release.apply("install", "phase1")
-    (only,) = client.get(f"{release.url}/v1/models")["data"]
+    (only,) = client.first(f"{release.url}/v1/models")["data"]
     model = str(only["id"])
     said = answers(release, client, model)
     url = f"{release.url}/v1/completions"

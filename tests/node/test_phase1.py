@@ -38,7 +38,7 @@ def release(node: Site, progress: Callable[[str], None]) -> Iterator[Release]:
 @pytest.fixture(scope="module")
 def model(release: Release, client: Client) -> str:
     """The model that the front door offers."""
-    (only,) = client.get(f"{release.url}/v1/models")["data"]
+    (only,) = client.first(f"{release.url}/v1/models")["data"]
     return str(only["id"])
 
 
