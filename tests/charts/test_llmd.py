@@ -25,7 +25,7 @@ def layer(**values: Any) -> dict[str, Any]:
 
 
 def sidecar(objects: Objects) -> Any:
-    (found,) = pod(objects, "demo-decode")["initContainers"]
+    (found,) = pod(objects, "demo-llmd-decode")["initContainers"]
     return found
 
 
@@ -75,20 +75,20 @@ class TestSidecar:
             "--secure-proxy=false",
         ]
         assert sidecar(objects)["ports"] == [{"name": "sidecar", "containerPort": 9000}]
-        assert "--port=9001" in engine(objects, "demo-decode")["args"]
-        assert "--port=9000" in engine(objects, "demo-prefill")["args"]
+        assert "--port=9001" in engine(objects, "demo-llmd-decode")["args"]
+        assert "--port=9000" in engine(objects, "demo-llmd-prefill")["args"]
 
     def test_it_outlives_the_engine_and_is_not_probed(self, render: Render) -> None:
         objects = render(LLMD)
         assert sidecar(objects)["restartPolicy"] == "Always"
         assert [key for key in sidecar(objects) if key.endswith("Probe")] == []
-        assert engine(objects, "demo-decode")["readinessProbe"]["httpGet"]["port"] == "http"
-        assert "initContainers" not in pod(objects, "demo-prefill")
+        assert engine(objects, "demo-llmd-decode")["readinessProbe"]["httpGet"]["port"] == "http"
+        assert "initContainers" not in pod(objects, "demo-llmd-prefill")
 
     def test_it_follows_the_users_own_init_containers(self, render: Render) -> None:
         fetch = {"name": "fetch", "image": "registry.example.com/fetch:v1"}
         objects = render(LLMD, values=layer(decode={"extraInitContainers": [fetch]}))
-        assert [item["name"] for item in pod(objects, "demo-decode")["initContainers"]] == [
+        assert [item["name"] for item in pod(objects, "demo-llmd-decode")["initContainers"]] == [
             "fetch",
             "routing-sidecar",
         ]
@@ -111,13 +111,13 @@ class TestSidecar:
             LLMD, values=layer(routingSidecar={"ssrfProtection": True}, inferencePool={"enabled": True})
         )
         assert "--inference-pool=default/demo-pool" in sidecar(objects)["args"]
-        assert pod(objects, "demo-decode")["automountServiceAccountToken"] is True
-        assert objects.get("RoleBinding/demo-decode")["subjects"][0]["name"] == "demo-decode"
-        assert pod(render(LLMD), "demo-decode")["automountServiceAccountToken"] is False
+        assert pod(objects, "demo-llmd-decode")["automountServiceAccountToken"] is True
+        assert objects.get("RoleBinding/demo-llmd-decode")["subjects"][0]["name"] == "demo-llmd-decode"
+        assert pod(render(LLMD), "demo-llmd-decode")["automountServiceAccountToken"] is False
 
     def test_engines_keep_connections_longer_than_it_does(self, render: Render) -> None:
         keep = {"name": "VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "value": "120"}
-        assert all(keep in engine(render(LLMD), f"demo-{role}")["env"] for role in ("prefill", "decode"))
+        assert all(keep in engine(render(LLMD), f"demo-llmd-{role}")["env"] for role in ("prefill", "decode"))
 
 
 class TestPicker:
@@ -128,15 +128,15 @@ class TestPicker:
         assert "--endpoint-target-ports=8000" in picker(objects)["args"]
         assert {
             name: (POOL.items() <= labels(objects, f"demo-{name}").items())
-            for name in ("prefill", "decode", "picker", "proxy")
-        } == {"prefill": True, "decode": True, "picker": False, "proxy": False}
-        assert labels(objects, "demo-prefill")["llm-d.ai/role"] == "prefill"
-        assert labels(objects, "demo-decode")["llm-d.ai/role"] == "decode"
+            for name in ("llmd-prefill", "llmd-decode", "picker", "proxy")
+        } == {"llmd-prefill": True, "llmd-decode": True, "picker": False, "proxy": False}
+        assert labels(objects, "demo-llmd-prefill")["llm-d.ai/role"] == "prefill"
+        assert labels(objects, "demo-llmd-decode")["llm-d.ai/role"] == "decode"
 
     def test_labels_of_the_user_cannot_hide_an_engine(self, render: Render) -> None:
         objects = render(LLMD, values=layer(prefill={"labels": {"llm-d.ai/role": "both", "team": "a"}}))
-        assert labels(objects, "demo-prefill")["llm-d.ai/role"] == "prefill"
-        assert labels(objects, "demo-prefill")["team"] == "a"
+        assert labels(objects, "demo-llmd-prefill")["llm-d.ai/role"] == "prefill"
+        assert labels(objects, "demo-llmd-prefill")["team"] == "a"
 
     def test_the_pool_has_the_same_labels(self, render: Render) -> None:
         objects = render(LLMD, values=layer(inferencePool={"enabled": True}))
@@ -264,9 +264,9 @@ class TestProxy:
 
     def test_who_may_reach_what(self, render: Render) -> None:
         objects = render(LLMD)
-        assert callers(objects, "demo-prefill", "http") == ["proxy", "picker", "decode", "test"]
-        assert callers(objects, "demo-decode", "sidecar") == ["proxy", "picker"]
-        assert callers(objects, "demo-decode", "http") == ["test"]
+        assert callers(objects, "demo-llmd-prefill", "http") == ["proxy", "picker", "llmd-decode", "test"]
+        assert callers(objects, "demo-llmd-decode", "sidecar") == ["proxy", "picker"]
+        assert callers(objects, "demo-llmd-decode", "http") == ["test"]
         assert callers(objects, "demo-picker", "grpc") == ["proxy"]
 
     def test_the_front_door_leads_to_it(self, render: Render) -> None:

@@ -26,7 +26,7 @@ static_resources:
           - lb_endpoints:
               - endpoint:
                   address:
-                    socket_address: {address: {{ include "vllm-llmd.host" (dict "root" $.root "component" $role) }}, port_value: {{ int64 (index $.root.Values $role).port }}}
+                    socket_address: {address: {{ include "vllm-llmd.host" (dict "root" $.root "component" (printf "llmd-%s" $role)) }}, port_value: {{ int64 (index $.root.Values $role).port }}}
     {{- end }}
     - name: admin
       type: STATIC

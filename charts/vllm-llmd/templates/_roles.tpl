@@ -3,13 +3,13 @@ vllm-llmd.prefill, vllm-llmd.decode: render one define of vllm-common for a role
 Parameters: root; `object`, the define's name; optional `with`, further keys for it.
 */}}
 {{- define "vllm-llmd.prefill" -}}
-{{- $role := dict "root" .root "name" "vllm-llmd" "component" "prefill" "role" .root.Values.prefill "kv" "producer" -}}
+{{- $role := dict "root" .root "name" "vllm-llmd" "component" "llmd-prefill" "role" .root.Values.prefill "kv" "producer" -}}
 {{- $own := dict "at" (print (include "vllm-common.valuesPath" .) "prefill.") "own" (include "vllm-llmd.poolLabels" (dict "root" .root "role" "prefill") | fromYaml) "env" (include "vllm-llmd.engineEnvironment" . | fromJson) -}}
 {{- include .object (merge (.with | default dict) $role $own) -}}
 {{- end }}
 
 {{- define "vllm-llmd.decode" -}}
-{{- $role := dict "root" .root "name" "vllm-llmd" "component" "decode" "role" .root.Values.decode "kv" "consumer" -}}
+{{- $role := dict "root" .root "name" "vllm-llmd" "component" "llmd-decode" "role" .root.Values.decode "kv" "consumer" -}}
 {{- $own := dict "at" (print (include "vllm-common.valuesPath" .) "decode.") "own" (include "vllm-llmd.poolLabels" (dict "root" .root "role" "decode") | fromYaml) "env" (include "vllm-llmd.engineEnvironment" . | fromJson) -}}
 {{- $sidecar := dict "sidecars" (list (include "vllm-llmd.sidecar" . | fromYaml)) "token" (toString .root.Values.routingSidecar.ssrfProtection) -}}
 {{- include .object (merge (.with | default dict) $role $own $sidecar) -}}
@@ -69,7 +69,7 @@ vllm-llmd.engines: prefill and decode, which may reach each other on every port:
 Parameters: root.
 */}}
 {{- define "vllm-llmd.engines" -}}
-{{- include "vllm-llmd.peers" (dict "root" .root "components" (list "prefill" "decode")) -}}
+{{- include "vllm-llmd.peers" (dict "root" .root "components" (list "llmd-prefill" "llmd-decode")) -}}
 {{- end }}
 
 {{/*
@@ -79,7 +79,7 @@ Parameters: root; `values`, the values of this chart.
 {{- define "vllm-llmd.testRoles" -}}
 {{- $roles := dict -}}
 {{- range $component := list "prefill" "decode" -}}
-{{- $_ := set $roles $component (printf "%s:%d" (include "vllm-common.fullname" (dict "root" $.root "component" $component)) (int64 (index $.values $component).port)) -}}
+{{- $_ := set $roles $component (printf "%s:%d" (include "vllm-common.fullname" (dict "root" $.root "component" (printf "llmd-%s" $component))) (int64 (index $.values $component).port)) -}}
 {{- end -}}
 {{- toJson $roles -}}
 {{- end }}
