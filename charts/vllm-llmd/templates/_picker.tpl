@@ -99,6 +99,7 @@ spec:
     - name: picker
       image: {{ include "vllm-llmd.image" (dict "root" .root "program" "picker" "image" $picker.image) }}
       imagePullPolicy: {{ $picker.image.pullPolicy }}
+      command: [/app/epp]
       args:
         {{- include "vllm-llmd.pickerArguments" . | fromJsonArray | toYaml | nindent 8 }}
       env:

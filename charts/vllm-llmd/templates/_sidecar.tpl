@@ -57,6 +57,7 @@ name: routing-sidecar
 image: {{ include "vllm-llmd.image" (dict "root" .root "program" "sidecar" "image" $sidecar.image) }}
 imagePullPolicy: {{ $sidecar.image.pullPolicy }}
 restartPolicy: Always
+command: [/app/pd-sidecar]
 args:
   {{- include "vllm-llmd.sidecarArguments" . | fromJsonArray | toYaml | nindent 2 }}
 {{- with include "vllm-common.env" $sidecar.env }}

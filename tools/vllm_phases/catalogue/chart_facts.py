@@ -1,4 +1,4 @@
-"""The catalogue's part that Helm templates need, as a define in a template file of the chart that needs it."""
+"""The catalogue's part that Helm templates need, as defines in template files of the charts that need it."""
 
 from __future__ import annotations
 
