@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.conftest import Objects, Render
 
 FILES = ("values/phase1.yaml", "values/overlays/cpu.yaml")
+MODEL = "Qwen/Qwen3-0.6B"
+"""The name that the overlay gives to what is served."""
 
 
 def free_port() -> int:

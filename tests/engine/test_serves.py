@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine.service import Machine, Service
+from tests.engine.service import MODEL, Machine, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engine
 
-MODEL = "Qwen/Qwen3-0.6B"
 COMPLETION = {"model": MODEL, "prompt": "Count: one, two,", "temperature": 0, "ignore_eos": True}
 KEY = "correct horse"
 IMPATIENT = "global.vllm.test.timeoutSeconds=5"

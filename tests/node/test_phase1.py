@@ -5,18 +5,16 @@ The namespace admits only pods of the `restricted` Pod Security level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cluster.control_plane import CommandError
 
-from .machine import ROOT
+from .release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from .client import Client
     from .machine import Machine
@@ -24,38 +22,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.node
 
-STACK = ROOT / "charts/vllm-stack"
 ENGINES = ("-l", "app.kubernetes.io/instance=demo,app.kubernetes.io/component=server")
-
-
-@dataclass(frozen=True)
-class Release:
-    """Release `demo` in its namespace."""
-
-    site: Site
-    namespace: str
-
-    def helm(self, *args: str | Path) -> str:
-        return self.site.cluster.helm(*args, "--namespace", self.namespace)
-
-    def get(self, *args: str) -> Any:
-        return self.site.cluster.get(*args, "--namespace", self.namespace)
-
-    @property
-    def url(self) -> str:
-        """The front door, as the pods of any namespace name it."""
-        return f"http://demo-front-door.{self.namespace}"
 
 
 @pytest.fixture(scope="module")
 def release(node: Site, progress: Callable[[str], None]) -> Iterator[Release]:
     """Phase 1, installed and Ready."""
-    files = (ROOT / "values/phase1.yaml", *node.values)
     with node.namespace() as namespace:
         release = Release(node, namespace)
         progress("helm install of phase 1, until its engine is Ready")
-        values = [f"--values={file}" for file in files]
-        release.helm("install", "demo", STACK, *values, "--wait", "--timeout=10m")
+        release.apply("install", "phase1")
         yield release
 
 
@@ -97,6 +73,5 @@ def test_a_model_that_is_not_served_is_refused(release: Release, client: Client)
 
 def test_uninstall_ends_the_engine(release: Release) -> None:
     release.helm("uninstall", "demo", "--wait", "--timeout=5m")
-    wait = ("wait", "--for=delete", "pod", *ENGINES, "--timeout=5m", "--namespace", release.namespace)
-    release.site.cluster.kubectl(*wait)
+    release.until_gone("server")
     assert release.get("pods", *ENGINES) == []

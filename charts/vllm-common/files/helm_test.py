@@ -72,13 +72,26 @@ def hint(code):
 
 
 def fail(problem):
-    """End the test; where there are roles, say first which of them is not there."""
-    for role, name in ROLES.items():
-        state = unreachable(name)
-        if state:
-            print(f"FAILED {role}: {state}", flush=True)
+    """End the test; where there are roles, say first which link between them is broken."""
+    for link, state in broken():
+        print(f"FAILED {link}: {state}", flush=True)
     print(f"FAILED {URL}: {problem}", flush=True)
     sys.exit(1)
+
+
+def broken():
+    """Return the links that are broken, each with what is seen there: roles that are gone, else transfers."""
+    states = [(role, unreachable(name)) for role, name in ROLES.items()]
+    gone = [(role, state) for role, state in states if state]
+    failed = 0 if gone else sum(count(role, FAILED) for role in ROLES)
+    if failed:
+        gone.append(
+            (
+                "prefill to decode",
+                f"{failed:.0f} transfers failed since the engines started; their logs say why",
+            )
+        )
+    return gone
 
 
 def unreachable(name):
