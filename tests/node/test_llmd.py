@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .climb import Climbed, Insider, answers, climb, helm_test
 from .client import sleeping_pod
+from .climb import Climbed, Insider, answers, climb, helm_test
 from .node import llmd_programs
 from .release import Release
 
