@@ -57,6 +57,7 @@ def path(api_server: ControlPlane, objects: Objects, tmp_path: Path) -> Iterator
     try:
         path.start()
         path.until_ready()
+        path.until_served()
         yield path
     finally:
         path.stop()

@@ -9,6 +9,10 @@ import json
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ADDRESS, PORT, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
@@ -20,11 +24,21 @@ class Engine(BaseHTTPRequestHandler):
         self.answer({"data": [{"id": "a-model"}], "engine": NAME, "headers": dict(self.headers)})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = json.loads(b"".join(self.body()))
         if asked.get("stream"):
             self.stream(int(asked["max_tokens"]))
         else:
             self.answer({"engine": NAME, "headers": dict(self.headers), "asked": asked})
+
+    def body(self) -> Iterator[bytes]:
+        """The body, which Envoy sends in chunks once a picker has seen it."""
+        if length := self.headers["Content-Length"]:
+            yield self.rfile.read(int(length))
+            return
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
 
     def answer(self, body: object) -> None:
         data = json.dumps(body).encode()

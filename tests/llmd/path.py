@@ -4,6 +4,9 @@ Real are the API server, Envoy with the rendered configuration, and the picker: 
 extension, which finds the engines through the rendered InferencePool and chooses in turns. It knows neither roles nor
 sidecars; llm-d's own picker and sidecar are run in tests/node. The engines are fakes (engine.py).
 
+One thing in Envoy's configuration is replaced: this picker wants a request's body in one piece, and knows nothing of
+the full-duplex streams that llm-d's own wants.
+
 Each pod has a loopback address of its own. In the rendered texts these stand for the names of Services, and the
 proxy's own for the addresses on which Envoy listens.
 """
@@ -14,13 +17,16 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from tests.cluster.control_plane import BIN, CACHE
 from tests.engine import pods
@@ -36,6 +42,14 @@ ENVOY = CACHE / "engine/bin/envoy"
 NETWORK = f"127.{64 + os.getpid() // 256 % 64}.{os.getpid() % 256}"  # two runs on one machine do not meet
 ADDRESSES = {
     name: f"{NETWORK}.{host}" for host, name in enumerate(("proxy", "llmd-prefill", "llmd-decode"), 2)
+}
+MODES = {"request_body_mode": "STREAMED", "response_body_mode": "NONE"}
+BUFFER = {
+    "name": "envoy.filters.http.buffer",
+    "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer",
+        "max_request_bytes": 10 << 20,
+    },
 }
 NOBODY = "nobody.invalid"
 SECONDS = 30
@@ -68,7 +82,8 @@ class DataPath:
         place = self.folder / "config"
         place.mkdir(exist_ok=True)
         for name, text in self.objects.get("ConfigMap/demo-proxy")["data"].items():
-            (place / name).write_text(here(text, absent))
+            local = here(text, absent)
+            (place / name).write_text(for_this_picker(local) if name == "envoy.yaml" else local)
         self._run("proxy", *self._command(pods.words(self._container)))
 
     def drain_proxy(self) -> None:
@@ -106,8 +121,16 @@ class DataPath:
         probe = self._container["readinessProbe"]["httpGet"]
         deadline = time.monotonic() + SECONDS
         while ready(probe["path"]) != wanted:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"ready is not {wanted} after {SECONDS} s:\n{self.logs()}")
+            dead = wanted and any(part.poll() is not None for part in self.running.values())
+            if dead or time.monotonic() > deadline:
+                raise AssertionError(f"ready never was {wanted}:\n{self.logs()}")
+            time.sleep(0.2)
+
+    def until_served(self) -> None:
+        """Wait until the picker knows the engines; it answers health checks before."""
+        deadline = time.monotonic() + SECONDS
+        while request("GET", "/v1/models")[0] != 200:
+            assert time.monotonic() < deadline, self.logs()
             time.sleep(0.2)
 
     def logs(self) -> str:
@@ -141,6 +164,20 @@ def here(text: str, absent: tuple[str, ...] = ()) -> str:
     return text
 
 
+def for_this_picker(text: str) -> str:
+    """Envoy's configuration, with bodies given to the picker in one piece."""
+    config = yaml.safe_load(text)
+    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    (processor,) = (each for each in manager["http_filters"] if each["name"].endswith("ext_proc"))
+    settings = processor["typed_config"]
+    settings["processing_mode"] |= MODES | dict.fromkeys(
+        ("request_trailer_mode", "response_trailer_mode"), "SKIP"
+    )
+    settings["send_body_without_waiting_for_header_response"] = True
+    manager["http_filters"].insert(1, BUFFER)
+    return yaml.safe_dump(config)
+
+
 def ready(path: str) -> bool:
     try:
         return request("GET", path, port=19001)[0] == 200
@@ -161,6 +198,12 @@ def request(
         client.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
         answer = client.getresponse()
         return answer.status, answer.read().decode()
+
+
+def listening(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def test_without_a_picker_nothing_is_served_and_the_proxy_is_not_ready(path: Dat
     assert request("GET", "/v1/models", headers=FORGED)[0] == 500
     path.start_picker()
     path.until_ready()
+    path.until_served()
     assert asked()["asked"] == PROMPT
 
 
@@ -127,6 +128,7 @@ def test_envoy_accepts_every_configuration(render: Render, tmp_path: Path, name:
         [ENVOY, "--mode", "validate", "--config-path", file], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert "deprecated" not in done.stderr
 
 
 def test_envoy_is_the_release_that_the_chart_pins(objects: Objects) -> None:

@@ -5,7 +5,7 @@ set -u
 
 admin() { # METHOD PATH
   exec 3<>/dev/tcp/127.0.0.1/19000 || return 1
-  printf '%s %s HTTP/1.0\r\n\r\n' "$1" "$2" >&3
+  printf '%s %s HTTP/1.1\r\nHost: envoy\r\nConnection: close\r\n\r\n' "$1" "$2" >&3
   cat <&3
   exec 3<&-
 }

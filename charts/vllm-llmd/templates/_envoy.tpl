@@ -17,9 +17,7 @@ static_resources:
     - {{- include "vllm-llmd.envoyPicker" . | nindent 6 }}
     {{- range $role := list "prefill" "decode" }}
     - name: {{ $role }}
-      type: STRICT_DNS
-      dns_refresh_rate: 2s
-      respect_dns_ttl: false
+      {{- include "vllm-llmd.envoyNames" . | nindent 6 }}
       load_assignment:
         cluster_name: {{ $role }}
         endpoints:
@@ -153,6 +151,19 @@ filter_chains:
 {{- end }}
 
 {{/*
+vllm-llmd.envoyNames: how a cluster finds its addresses: all of a name, looked up often, since pods come and go.
+Parameters: none.
+*/}}
+{{- define "vllm-llmd.envoyNames" }}
+cluster_type:
+  name: envoy.clusters.dns
+  typed_config:
+    "@type": type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster
+    dns_refresh_rate: 2s
+    all_addresses_in_single_endpoint: false
+{{- end }}
+
+{{/*
 vllm-llmd.envoyEngines: the engine that the picker has named. Envoy's default limits of 1024 requests and connections
 would cap a cluster of engines.
 Parameters: root.
@@ -178,10 +189,8 @@ Parameters: root.
 {{- define "vllm-llmd.envoyPicker" -}}
 {{- $most := int64 .root.Values.proxy.maxRequests -}}
 name: picker
-type: STRICT_DNS
 connect_timeout: 2s
-dns_refresh_rate: 2s
-respect_dns_ttl: false
+{{- include "vllm-llmd.envoyNames" . }}
 circuit_breakers:
   thresholds:
     - {max_connections: {{ $most }}, max_pending_requests: {{ $most }}, max_requests: {{ $most }}}

@@ -62,6 +62,8 @@ Parameters: root.
 {{- end -}}
 {{- $plugins := list (dict "type" "prefill-filter") (dict "type" "decode-filter") -}}
 {{- if $old }}{{ $plugins = append $plugins (dict "type" "disagg-headers-handler") }}{{ else }}{{ $plugins = append $plugins (dict "type" "approx-prefix-cache-producer" "parameters" $prefix) }}{{ end -}}
+{{- /* token-load-scorer wants more of this producer than the picker adds by itself. */}}
+{{- if or (index $picker.profiles.prefill.scorers "token-load-scorer") (index $picker.profiles.decode.scorers "token-load-scorer") }}{{ $plugins = append $plugins (dict "type" "inflight-load-producer") }}{{ end -}}
 {{- range $scorer := keys $picker.profiles.prefill.scorers $picker.profiles.decode.scorers | uniq | sortAlpha -}}
 {{- $weight := add (index $picker.profiles.prefill.scorers $scorer | default 0) (index $picker.profiles.decode.scorers $scorer | default 0) -}}
 {{- $plugin := dict "type" $scorer -}}
