@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10 | sort
 
-include tests/cluster/tools.mk tests/engine/engine.mk tests/llmd/llmd.mk tests/node/node.mk tests/objects/crds.mk
+include tests/cluster/tools.mk tests/engine/engine.mk tests/llmd/llmd.mk tests/node/node.mk tests/objects/crds.mk tests/bench/bench.mk
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,15 +47,21 @@ lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
 	$(BIN)/shellcheck .ci/run tests/node/machine.sh charts/vllm-llmd/files/drain.sh
 
 .PHONY: docs
-docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md and the engine facts
+docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md, findings.txt and the engine facts
 	$(BIN)/vllm-phases schema generate
 	$(BIN)/vllm-phases catalogue chart
 	$(BIN)/vllm-phases rules --write docs/rules.md
+	$(BIN)/python -m tests.lint.findings
 
 .PHONY: bench
-bench: $(VENV)/.ready tools ## Compare `check` with one `helm template` a file; time of `lint` by number of objects
+bench: $(VENV)/.ready tools $(TOOLS)/kubeconform $(CHECKOV)/.ready ## Compare `check` with `helm template`, `lint` with kubeconform and checkov
 	$(BIN)/python tests/bench/bench_check.py
 	$(BIN)/python tests/bench/bench_lint.py
+	$(BIN)/python -m tests.bench.bench_others
+
+.PHONY: mutate
+mutate: $(VENV)/.ready ## Change each rule of the linter and list what no test notices
+	$(BIN)/python -m tests.mutation $(MUTATE_ARGS)
 
 .PHONY: lock
 lock: $(VENV)/.ready ## Pin the development environment anew, with hashes

@@ -7,11 +7,12 @@ a namespace of its own; the release of every other namespace shares one, as larg
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 RELEASE = """\
@@ -85,15 +86,40 @@ def manifests(objects: int) -> str:
     return "".join(parts)
 
 
-def measured(file: Path) -> tuple[float, float, float, int]:
-    """Seconds, those of the processor, MiB at the peak, and findings of one process."""
-    command = [sys.executable, "-m", "vllm_phases", "lint", "--format", "json", "--exit-zero", str(file)]
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    spent = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, worked, after.ru_maxrss / 1024, len(json.loads(done.stdout)["findings"])
+@dataclass(frozen=True)
+class Measured:
+    """One process: seconds, those of the processor, MiB at its peak, and what it printed."""
+
+    seconds: float
+    worked: float
+    peak: float
+    said: str
+
+
+def measured(words: list[str]) -> Measured:
+    """Run a command; RuntimeError with what it says where it fails.
+
+    The peak is read by wait4, since the usage of all children together would keep the largest of them.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(words, stdout=out, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        spent = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            raise RuntimeError(
+                f"{words[0]} exited with {process.returncode}: {errors.read().decode()[-2000:]}"
+            )
+        worked = usage.ru_utime + usage.ru_stime
+        return Measured(spent, worked, usage.ru_maxrss / 1024, out.read().decode())
+
+
+def command(file: Path) -> list[str]:
+    """What lints a file."""
+    return [sys.executable, "-m", "vllm_phases", "lint", "--format", "json", "--exit-zero", str(file)]
 
 
 def main() -> None:
@@ -104,9 +130,10 @@ def main() -> None:
         for count in COUNTS:
             file = Path(folder, f"{count}.yaml")
             file.write_text(manifests(count))
-            seconds, worked, peak, findings = measured(file)
-            rows.append(worked / count)
-            row = f"{count:7d} {seconds:9.2f} {worked:11.2f} {peak:13.0f} {findings:10d}"
+            run = measured(command(file))
+            rows.append(run.worked / count)
+            findings = len(json.loads(run.said)["findings"])
+            row = f"{count:7d} {run.seconds:9.2f} {run.worked:11.2f} {run.peak:13.0f} {findings:10d}"
             print(f"{row} {1000 * rows[-1]:27.3f}")
     print(f"processor time an object, {COUNTS[-1]} against {COUNTS[0]}: {rows[-1] / rows[0]:.2f}")
 

@@ -71,10 +71,11 @@ class Disaggregated:
         for role, change in wanted.items():
             if change and role not in self.servers:
                 self._start(role, change)
-        self._wait()
+        self._wait(*wanted)
         if "router" not in self.servers:
             self._start("router", static)
-            self._wait()
+        if prefill and decode:  # or it would never be ready
+            self._wait("router")
 
     def stop(self) -> None:
         for role in list(self.servers):
@@ -96,10 +97,10 @@ class Disaggregated:
         self.servers[role] = Server(pod, self.machine.binaries, folder, {}, ADDRESSES[role])
         self._changes[role] = change
 
-    def _wait(self) -> None:
+    def _wait(self, *roles: str) -> None:
         try:
-            for server in self.servers.values():
-                server.wait()
+            for role in self.servers.keys() & roles:
+                self.servers[role].wait()
         except BaseException:
             self.stop()
             raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engine import pods
-from tests.engine.disaggregated import Disaggregated, with_arguments
+from tests.engine.disaggregated import ADDRESSES, Disaggregated, with_arguments
 from tests.engine.process import Server
 from tests.engine.service import MODEL
 from tests.engine.test_pd_arguments import TALK
@@ -65,6 +65,30 @@ def failed(done: Any) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
 
 
+def refusal(pair: Disaggregated, pod: Pod) -> str:
+    """What an engine says that does not start."""
+    folder = pair.machine.folder / "refused"
+    folder.mkdir(exist_ok=True)
+    engine = Server(pod, pair.machine.binaries, folder, {})
+    try:
+        assert engine.ended() != 0
+    finally:
+        if engine.running:
+            engine.stop()
+    return engine.log.read_text()
+
+
+def test_the_engine_refuses_the_talks_json(pair: Disaggregated) -> None:
+    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), **TALK)
+    assert "Unexpected keyword argument" in refusal(pair, pod)
+
+
+def test_the_engine_refuses_an_unknown_connector_when_it_starts(pair: Disaggregated) -> None:
+    """Its parser takes any name, so what a parser takes proves nothing here."""
+    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), kv_connector="NixlConector")
+    assert "Unsupported connector type: NixlConector" in refusal(pair, pod)
+
+
 def test_a_completion_moves_kv_from_prefill_to_decode(pair: Disaggregated) -> None:
     pair.become()
     counters = ("vllm:nixl_xfer_time_seconds_count", "vllm:nixl_bytes_transferred_sum")
@@ -88,14 +112,14 @@ def test_helm_test_proves_the_transfer(pair: Disaggregated) -> None:
 def test_helm_test_names_prefill_while_it_is_gone(pair: Disaggregated) -> None:
     pair.become(prefill=None)
     assert failed(pair.helm_test(IMPATIENT))[0].startswith(
-        "FAILED prefill: no ready engine behind demo-prefill:8000"
+        f"FAILED prefill: no ready engine behind {ADDRESSES['prefill']}:8000"
     )
 
 
 def test_helm_test_names_decode_while_it_is_gone(pair: Disaggregated) -> None:
     pair.become(decode=None)
     assert failed(pair.helm_test(IMPATIENT))[0].startswith(
-        "FAILED decode: no ready engine behind demo-decode:8000"
+        f"FAILED decode: no ready engine behind {ADDRESSES['decode']}:8000"
     )
 
 
@@ -107,32 +131,10 @@ def test_helm_test_sees_that_decode_computes_again(pair: Disaggregated) -> None:
 
 
 def test_helm_test_sees_a_handshake_that_fails(pair: Disaggregated) -> None:
+    """The first answer may take half a minute: prefill still waits for the decode engine that was there before."""
     pair.become(decode=from_another_path)
-    link, _ = failed(pair.helm_test(IMPATIENT))
-    assert link.startswith("FAILED prefill to decode: ")
+    done = pair.helm_test(60)
+    link = failed(done)[0]
+    assert link.startswith("FAILED prefill to decode: "), done.stdout
     assert link.endswith("transfers failed since the engines started; their logs say why")
     assert "NIXL compatibility hash mismatch" in pair.servers["decode"].log.read_text()
-
-
-def refusal(pair: Disaggregated, pod: Pod) -> str:
-    """What an engine says that does not start."""
-    folder = pair.machine.folder / "refused"
-    folder.mkdir(exist_ok=True)
-    engine = Server(pod, pair.machine.binaries, folder, {})
-    try:
-        assert engine.ended() != 0
-    finally:
-        if engine.running:
-            engine.stop()
-    return engine.log.read_text()
-
-
-def test_the_engine_refuses_the_talks_json(pair: Disaggregated) -> None:
-    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), **TALK)
-    assert "Unexpected keyword argument" in refusal(pair, pod)
-
-
-def test_the_engine_refuses_an_unknown_connector_when_it_starts(pair: Disaggregated) -> None:
-    """Its parser takes any name, so what a parser takes proves nothing here."""
-    pod = transfer_config(pods.deployment(pair.objects(), "demo-prefill"), kv_connector="NixlConector")
-    assert "Unsupported connector type: NixlConector" in refusal(pair, pod)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -58,3 +60,43 @@ def _deployment(tree: dict[str, Any], index: int) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
     }
+
+
+def written(example: Example) -> tuple[str, str]:
+    """The name and the whole text of a file with an example, fragments put where they belong."""
+    if example.language != "yaml":
+        return _FILES[example.language], example.text
+    parts = example.text.split("\n---\n")
+    return _FILES["yaml"], "\n---\n".join(_whole(part.strip("\n"), index) for index, part in enumerate(parts))
+
+
+def judged(
+    text: str, name: str, selection: rules.Selection = _EVERY_RULE, vllm_version: str | None = None
+) -> list[Finding]:
+    """What the linter finds in the text of a file."""
+    found = sources.read_text(text, name)
+    release = Release(tuple(item for item in found if isinstance(item, Document)), vllm_version)
+    return list(rules.run(rules.Context(release, KUBE_VERSION), selection))
+
+
+def _whole(text: str, index: int) -> str:
+    """A document with a fragment in it, at the place where `_deployment` puts it."""
+    ((tree,), _) = sources.yaml_reader.documents(text)
+    if "kind" in tree:
+        return text
+    name = f"demo-{index}"
+    head = (
+        f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n"
+        f"  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n"
+    )
+    labels = f"    metadata: {{labels: {{app: {name}}}}}\n"
+    if isinstance(tree.get("spec"), dict) and "containers" in tree["spec"]:
+        if "labels" in (tree.get("metadata") or {}):
+            return head + textwrap.indent(text.replace("labels: {", f"labels: {{app: {name}, ", 1), "    ")
+        text = text.replace("metadata: {", f"metadata: {{labels: {{app: {name}}}, ", 1)
+        return head + ("" if "metadata" in tree else labels) + textwrap.indent(text, "    ")
+    if "containers" in tree:
+        return head + labels + "    spec:\n" + textwrap.indent(text, "      ")
+    given = "\n".join(f"{key}: {json.dumps(value)}" for key, value in _CONTAINER.items() if key not in tree)
+    container = textwrap.indent(f"{given}\n{text}".strip("\n"), "          ")
+    return f"{head}{labels}    spec:\n      containers:\n        -{container[9:]}"

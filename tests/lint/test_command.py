@@ -73,7 +73,7 @@ class TestExitCodes:
             "a.yaml:8:29: error: vLLM 0.33.0 has no flag --prot; did you mean --port? [ARG001 unknown-flag]\n"
             "  8 |       args: [Qwen/Qwen3-8B, --prot=8000]\n"
             "    |                             ^\n"
-            "  Write --port.\n\n1 error\n"
+            "  Write --port.\n\n1 error; 1 fixable with --fix --unsafe-fixes\n"
         )
 
     @pytest.mark.parametrize(
@@ -165,6 +165,16 @@ class TestInputs:
         assert lint(*asked).rule_ids == ["ARG001", "ARG001"]
         Path(".vllm-phases.yaml").write_text("exclude: [deploy/vendor]\n")
         assert lint(*asked).rule_ids == ["ARG001"]
+
+    def test_in_a_folder_only_what_looks_like_ours_must_be_readable(
+        self, lint: Callable[..., Outcome]
+    ) -> None:
+        Path("deploy").mkdir()
+        Path("deploy/tsconfig.json").write_text('{"paths": {} /* ours */}\n')
+        Path("deploy/pod.yaml").write_text("kind: Pod\nspec: {\n")
+        told = json.loads(lint("deploy", "--format", "json").out)["findings"]
+        assert [(found["rule_id"], found["file"]) for found in told] == [("LINT001", "deploy/pod.yaml")]
+        assert lint("deploy/tsconfig.json", "--format", "json").rule_ids == ["LINT001"]
 
     def test_a_chart_in_a_folder_is_not_read(self, lint: Callable[..., Outcome]) -> None:
         Path("deploy/chart/templates").mkdir(parents=True)
@@ -261,7 +271,9 @@ class TestExplainAndRules:
         assert run(["explain", "arg002"]) == 0
         by_id = capsys.readouterr().out
         assert by_id.startswith(
-            "# ARG002 removed-flag\n\n*error*, needs the version of the engine\n\nA flag that "
+            "# ARG002 removed-flag\n\n*error*, needs the version of the engine\n\n"
+            "Fix: leaves it out where it does nothing any more, or gives its value to the flag that takes it now."
+            "\n\nA flag that "
         )
         assert all(f"**{title}**" in by_id for title in ("Why", "Bad", "Good", "References"))
         assert run(["explain", "removed-flag"]) == 0
@@ -275,7 +287,7 @@ class TestExplainAndRules:
         assert run(["rules"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines == sorted(lines)
-        assert lines[0].split()[:3] == ["ARG001", "error", "unknown-flag"]
+        assert lines[0].split()[:4] == ["ARG001", "error", "fix", "unknown-flag"]
 
     def test_the_page_of_rules_is_what_the_rules_say(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["rules", "--check", str(ROOT / "docs/rules.md")]) == 0, capsys.readouterr().out

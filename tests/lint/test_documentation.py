@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from vllm_phases.rules import Selection, all_rules
-from vllm_phases.rules.registry import SECTIONS, Elsewhere
+from vllm_phases.rules.registry import SECTIONS
 
 from tests.lint.examples import findings
+from tests.lint.findings import EXECUTED, approved, told
 
 if TYPE_CHECKING:
     from vllm_phases.rules import Rule
 
 RULES = all_rules()
-EXECUTED = [rule for rule in RULES if rule.scope is not Elsewhere]
 MAX_LINES = 25
 
 
@@ -39,10 +39,13 @@ def test_good_examples_are_not(rule: Rule) -> None:
 
 
 @executed_rules
-def test_examples_break_no_other_rule_by_accident(rule: Rule) -> None:
-    for section in ("Bad", "Good"):
-        for example in rule.examples(section):
-            assert not [found for found in findings(example) if found.rule_id == "LINT004"]
+def test_findings_are_those_of_findings_txt(rule: Rule) -> None:
+    """On the examples of all rules: what it says of its own, and that it says nothing more of others."""
+    assert told(rule) == approved()[rule.id], "is it meant? Then run `make docs`"
+
+
+def test_findings_txt_has_no_other_rules() -> None:
+    assert list(approved()) == [rule.id for rule in EXECUTED]
 
 
 @every_rule

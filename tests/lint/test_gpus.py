@@ -6,13 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from vllm_phases import rules
 from vllm_phases.catalogue import facts
+from vllm_phases.finding import Severity
 from vllm_phases.model import Release, ranks
 from vllm_phases.model.card import cards
 from vllm_phases.model.weights import billions
 from vllm_phases.rules.registry import Example
 
-from tests.lint.examples import documents
+from tests.lint.examples import documents, findings
 
 if TYPE_CHECKING:
     from vllm_phases.model import Engine
@@ -99,3 +101,10 @@ def test_facts_are_sorted_and_have_a_source(name: str) -> None:
 
 def test_patterns_of_cards_are_regular_expressions() -> None:
     assert all(re.compile(entry["names"]) for entry in facts("gpu_cards").values())
+
+
+@pytest.mark.parametrize("variable", ["NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"])
+def test_who_chooses_cards_by_a_variable_may_have_them_from_the_runtime(variable: str) -> None:
+    text = f"env: [{{name: {variable}, value: '0'}}]\nresources: {{limits: {{cpu: 8}}}}\n"
+    (found,) = findings(Example("yaml", text), rules.Selection(("RUN003",)))
+    assert found.severity is Severity.WARNING

@@ -52,11 +52,24 @@ class TestWhatIsNotSure:
         assert severities("KV040", engine("one-prefill", connector(), hostNetwork=True)) == [Severity.WARNING]
 
     def test_an_operator_may_add_what_a_custom_resource_lacks(self) -> None:
-        lacking = engine("one-prefill", kind="LLMInferenceService")
+        lacking = engine("one-prefill", kind="ModelServing")
         other = engine("one-decode", connector(role="kv_consumer"))
-        assert severities("KV040", engine("one-prefill", connector(), kind="LLMInferenceService")) == []
+        assert severities("KV040", engine("one-prefill", connector(), kind="ModelServing")) == []
         assert severities("KV020", lacking, other) == [Severity.WARNING]
         assert severities("KV020", engine("one-prefill"), other) == [Severity.ERROR]
+
+    def test_an_image_of_ones_own_may_bring_a_connector(self) -> None:
+        ours = "registry.example.net/ours/vllm-openai:v0.33.0"
+        assert severities("KV001", engine("one", connector("OurConnector"))) == [Severity.ERROR]
+        assert severities("KV001", engine("one", connector("OurConnector"), image=ours)) == [Severity.WARNING]
+
+    def test_the_connector_that_is_meant_begins_alike(self) -> None:
+        (told,) = found("KV001", engine("one", connector("LMCacheConnector")))
+        assert told.remediation == "Write LMCacheConnectorV1."
+
+    def test_a_controller_that_merges_other_objects_adds_arguments(self) -> None:
+        lacking = engine("one-prefill", kind="LLMInferenceService")
+        assert severities("KV020", lacking, engine("one-decode", connector(role="kv_consumer"))) == []
 
     def test_a_plugin_may_bring_a_connector_into_an_image_of_another_name(self) -> None:
         given = connector("OursConnector")

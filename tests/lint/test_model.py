@@ -462,6 +462,59 @@ spec: {rules: [{backendRefs: [{group: inference.networking.k8s.io, kind: Inferen
         assert not access.allowed(found, picker, "watch", "", "pods")
         assert not access.allowed(found, engine, "list", "", "pods")
 
+    def test_a_binding_that_envsubst_fills_in_leaves_rights_open(self) -> None:
+        (picker,) = (found := release(self.text)).pickers
+        assert access.complete(found, picker.pod)
+        (picker,) = (
+            found := release(
+                self.text.replace("ServiceAccount, name: epp,", "ServiceAccount, name: '${SA:-x}',")
+            )
+        ).pickers
+        assert not access.complete(found, picker.pod)
+
+    @pytest.mark.parametrize(
+        ("image", "version"),
+        [
+            ("ghcr.io/llm-d/llm-d-inference-scheduler:v0.3.2", (0, 3, 2)),
+            ("registry.k8s.io/gateway-api-inference-extension/epp:v1.3.1", (0, 5, 0)),
+            ("example.net/k8s-staging-images/gateway-api-inference-extension/epp:v0.5.1", (0, 2, 0)),
+            ("registry.k8s.io/gateway-api-inference-extension/epp:main", None),
+            ("registry.k8s.io/gateway-api-inference-extension/epp:v9.0.0", None),
+        ],
+    )
+    def test_the_extensions_picker_counts_as_what_was_built_on_it(
+        self, image: str, version: tuple[int, ...] | None
+    ) -> None:
+        container = {"name": "epp", "image": image, "args": ["--pool-name=p"]}
+        (picker,) = release(deployment(pod={"containers": [container]})).pickers
+        assert picker.version == version
+
+    def test_the_router_of_another_engine_is_none_of_ours(self) -> None:
+        options = ["--pd-disaggregation", "--service-discovery"]
+        command = ["python3", "-m", "vllm_router.launch_router", *options]
+        (router,) = release(deployment(pod={"containers": [{"name": "r", "command": command}]})).routers
+        assert router.kind == "vllm-router"
+        command = ["python3", "-m", "sglang_router.launch_router", *options]
+        assert release(deployment(pod={"containers": [{"name": "r", "command": command}]})).routers == ()
+
+
+class TestMergedPods:
+    """KServe's controller adds what other objects say."""
+
+    @pytest.mark.parametrize("kind", ["LLMInferenceService", "ServingRuntime"])
+    def test_what_is_absent_may_yet_come(self, kind: str) -> None:
+        found = release({**deployment(), "kind": kind})
+        (engine,) = found.engines
+        assert engine.arguments.open
+        assert engine.number("tensor-parallel-size") is None
+        assert not engine.container.complete
+        assert not access.complete(found, engine.pod)
+
+    def test_other_controllers_leave_pods_as_they_are(self) -> None:
+        found = release({**deployment(), "kind": "StormService"})
+        (engine,) = found.engines
+        assert (engine.arguments.open, engine.container.complete) == (False, True)
+
 
 class TestOurCharts:
     @pytest.mark.parametrize("file", sorted(path.name for path in (ROOT / "values").glob("phase*.yaml")))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
 from click import unstyle
-from vllm_phases.finding import Finding, Location, Severity
+from vllm_phases.finding import Edit, Finding, Fix, Location, Severity
 from vllm_phases.report import github, junit, sarif
 from vllm_phases.report.lint import FORMATS
 
@@ -29,6 +30,8 @@ VARIABLE = Finding(
     "ENV001", "unknown-environment", Severity.WARNING, "50% of: a, b", location=Location("b.yaml", 2, 1)
 )
 NOTE = Finding("LINT003", "unknown-version", Severity.NOTE, "nothing tells\nthe version \x00", "Say it.")
+EDIT = Edit(Location("deploy/a b.yaml", 7, 15), Location("deploy/a b.yaml", 7, 18), 90, "--x", "--y")
+FIXABLE = replace(FLAG, fix=Fix((EDIT,), safe=True))
 FINDINGS = (FLAG, VARIABLE, NOTE)
 
 
@@ -51,6 +54,18 @@ class TestSarif:
             assert rule["shortDescription"]["text"]
             assert rule["help"]["markdown"].startswith(rule["shortDescription"]["text"])
             assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+
+    def test_fixes_replace_regions(self) -> None:
+        safe, unsafe = self.log(FIXABLE, replace(FLAG, fix=Fix((EDIT,), safe=False)))["runs"][0]["results"]
+        (change,) = safe["fixes"][0]["artifactChanges"]
+        assert change["artifactLocation"]["uri"] == "deploy/a%20b.yaml"
+        assert change["replacements"] == [
+            {
+                "deletedRegion": {"startLine": 7, "startColumn": 15, "endLine": 7, "endColumn": 18},
+                "insertedContent": {"text": "--y"},
+            }
+        ]
+        assert "fixes" not in unsafe
 
     def test_results_point_at_rule_file_and_region(self) -> None:
         first, second, third = self.log(*FINDINGS)["runs"][0]["results"]
@@ -136,6 +151,23 @@ class TestJson:
             "file": "deploy/a b.yaml",
             "line": 7,
             "column": 15,
+            "fix": None,
+        }
+
+    def test_says_what_a_fix_changes(self) -> None:
+        (found,) = json.loads(FORMATS["json"]((FIXABLE,), {}))["findings"]
+        assert found["fix"] == {
+            "safe": True,
+            "edits": [
+                {
+                    "file": "deploy/a b.yaml",
+                    "line": 7,
+                    "column": 15,
+                    "end_line": 7,
+                    "end_column": 18,
+                    "text": "--y",
+                }
+            ],
         }
 
 

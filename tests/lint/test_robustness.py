@@ -192,6 +192,13 @@ class TestHostileText:
         assert found.location is not None
         assert found.location.line == 2
 
+    def test_a_template_of_terraform(self) -> None:
+        (found,) = lint_text("kind: Pod\n%{ if gpu }\nspec: {}\n%{ endif }\n")
+        assert (found.severity.value, found.message) == (
+            "warning",
+            "is a template, not a manifest: it holds %{ … }",
+        )
+
 
 class TestHarmlessText:
     """What the readers make of it shows in the flags that are found."""

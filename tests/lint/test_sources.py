@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from vllm_phases import sources
-from vllm_phases.model.llmd import embedded
 from vllm_phases.model.objects import object_id
 from vllm_phases.sources import Document, scalars, yaml_reader
+from vllm_phases.sources.document import embedded
 
 
 def one(text: str, name: str = "a.yaml") -> Document:

@@ -66,7 +66,7 @@ def at(found: list[Finding], *severities: Severity, topic: str = "") -> Counter[
 
 
 class TestCommands:
-    def test_in_0_23_they_start_one_after_the_other_and_then_hang(self) -> None:
+    def test_in_0_23_the_second_finds_no_memory_and_requests_would_hang(self) -> None:
         found = judged(COMMANDS, "talk.sh", "0.23.0")
         assert at(found, Severity.ERROR) == Counter(
             {
@@ -74,6 +74,7 @@ class TestCommands:
                 ("KV060", DECODE): 1,
                 ("KV031", DECODE): 1,  # both bind 14579
                 ("KV065", START): 1,  # NCCL refuses two ranks on one card
+                ("SHR035", START): 1,  # 0.92 of the card twice
             }
         )
         assert at(found, Severity.WARNING, topic="KV") == Counter(
@@ -89,19 +90,37 @@ class TestCommands:
         found = judged(COMMANDS, "talk.sh", "0.33.0")
         fields = {("KV002", line): 2 for line in (PREFILL, DECODE)}  # kv_rank, kv_parallel_size
         gone = {("KV001", line): 1 for line in (PREFILL, DECODE)}  # P2pNcclConnector
-        assert at(found, Severity.ERROR) == Counter({**fields, **gone})
+        assert at(found, Severity.ERROR) == Counter({**fields, **gone, ("SHR035", START): 1})
         assert at(found, Severity.WARNING, topic="KV") == Counter()
 
     @pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
     def test_one_card_is_too_small_for_both(self, version: str) -> None:
         found = judged(COMMANDS, "talk.sh", version)
         (finding,) = [finding for finding in found if finding.rule_id == "SHR035"]
-        assert finding.severity in (Severity.ERROR, Severity.WARNING)
+        assert finding.severity is Severity.ERROR
         assert finding.message.startswith("two engines take 0.92 and 0.92 of the same card")
+
+    @pytest.mark.parametrize(
+        ("written", "otherwise"),
+        [
+            ("}' &\n", "}'\n"),  # for two terminals, maybe of two machines
+            ("CUDA_VISIBLE_DEVICES=0 vllm serve", "if true; then CUDA_VISIBLE_DEVICES=0 vllm serve"),
+        ],
+    )
+    def test_commands_that_may_not_run_together_are_a_warning(self, written: str, otherwise: str) -> None:
+        found = judged(COMMANDS.replace(written, otherwise, 1), "talk.sh", "0.33.0")
+        (finding,) = [finding for finding in found if finding.rule_id == "SHR035"]
+        assert finding.severity is Severity.WARNING
+
+    def test_a_pipeline_in_the_background_counts_as_a_whole(self) -> None:
+        found = judged(COMMANDS.replace("}' &\n", "}' 2>&1 | tee log &\n", 1), "talk.sh", "0.33.0")
+        (finding,) = [finding for finding in found if finding.rule_id == "SHR035"]
+        assert finding.severity is Severity.ERROR
 
     def test_from_0_24_to_0_31_the_arguments_are_taken_and_the_engine_is_not_made(self) -> None:
         found = judged(COMMANDS, "talk.sh", "0.31.0")
-        assert at(found, Severity.ERROR) == Counter({("KV001", PREFILL): 1, ("KV001", DECODE): 1})
+        gone = {("KV001", PREFILL): 1, ("KV001", DECODE): 1}
+        assert at(found, Severity.ERROR) == Counter({**gone, ("SHR035", START): 1})
 
     @WINDOWS
     def test_from_0_14_to_0_16_no_setting_helps(self, version: str) -> None:

@@ -89,12 +89,16 @@ def test_clients_reach_the_front_door_and_no_engine(
 
 def test_helm_test_names_prefill_while_it_is_gone(release: Release, progress: Callable[[str], None]) -> None:
     (pod,) = release.pods("prefill")
-    release.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
+    release.kubectl(
+        "scale", "deployment/demo-prefill", "--replicas=0"
+    )  # or it may be back before the test ends
+    release.kubectl("delete", "pod", pod["metadata"]["name"], "--ignore-not-found", "--wait=false")
     passed, said = helm_test(release)
     progress(said)
     assert not passed
     assert "FAILED prefill: no ready engine behind demo-prefill:8000" in said
     progress("until prefill is Ready again")
+    release.kubectl("scale", "deployment/demo-prefill", "--replicas=1")
     release.kubectl("rollout", "status", "deployment/demo-prefill", "--timeout=10m")
     passed, said = helm_test(release)
     progress(said)

@@ -115,6 +115,24 @@ HTTP_ROUTE: Object = {
         "rules": [{"backendRefs": [{"name": "demo-front-door", "port": 80}]}],
     },
 }
+# What some minor versions publish as required, though no API server misses it.
+ROLE_BINDING: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "demo"},
+    "roleRef": {"kind": "Role", "name": "demo:reader"},
+    "subjects": [{"kind": "ServiceAccount", "name": "demo", "namespace": "default"}],
+}
+NETWORK_POLICY: Object = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "demo"},
+    "spec": {"policyTypes": ["Ingress"]},
+}
+HEADLESS: Object = {
+    **STATEFUL_SET,
+    "spec": {key: value for key, value in STATEFUL_SET["spec"].items() if key != "serviceName"},
+}
 
 ACCEPTED = (
     DEPLOYMENT,
@@ -127,6 +145,9 @@ ACCEPTED = (
     SERVICE_MONITOR,
     SCALED_OBJECT,
     HTTP_ROUTE,
+    ROLE_BINDING,
+    NETWORK_POLICY,
+    HEADLESS,
 )
 
 

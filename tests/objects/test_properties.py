@@ -10,7 +10,6 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from vllm_phases.manifests import Manifest
 from vllm_phases.objects import validate
 
 from tests.objects.examples import ACCEPTED, CRON_JOB, DEPLOYMENT, ROLE, SECRET, SERVICE, STATEFUL_SET, Object
@@ -63,20 +62,20 @@ def damaged(draw: st.DrawFn, originals: Sequence[Object], values: st.SearchStrat
     st.sampled_from([*KINDS, ("x/y/v1", "../Pod"), ("v1", "List")]),
 )
 def test_any_mapping_gets_an_answer(document: dict[Any, Any], kind: tuple[str, str]) -> None:
-    validate(Manifest("x.yaml", 1, document), "1.34")
-    validate(Manifest("x.yaml", 1, {**document, "apiVersion": kind[0], "kind": kind[1]}), "1.34")
+    validate(document, "1.34")
+    validate({**document, "apiVersion": kind[0], "kind": kind[1]}, "1.34")
 
 
 @settings(UNHURRIED, max_examples=300)
 @given(damaged(ACCEPTED, nested(alien, keys)))
 def test_a_damaged_object_gets_an_answer(document: Object) -> None:
-    validate(Manifest("x.yaml", 1, document), "1.34")
+    validate(document, "1.34")
 
 
 def test_a_list_in_itself_gets_an_answer() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    (finding,) = validate(Manifest("x.yaml", 1, {**DEPLOYMENT, "spec": {"replicas": endless}}), "1.34")
+    (finding,) = validate({**DEPLOYMENT, "spec": {"replicas": endless}}, "1.34")
     assert finding.message == "not JSON: Recursion limit reached"
 
 
@@ -86,11 +85,11 @@ def test_what_kubernetes_validate_refuses_is_refused(document: Object) -> None:
     try:
         kubernetes_validate.validate(document, "1.34", strict=True)
     except kubernetes_validate.ValidationError:
-        assert validate(Manifest("x.yaml", 1, document), "1.34")
+        assert validate(document, "1.34")
 
 
 @pytest.mark.parametrize("version", ["1.25", "1.34", "1.37"])
 @pytest.mark.parametrize("document", BUILT_IN, ids=lambda document: document["kind"])
 def test_what_is_accepted_here_is_accepted_by_kubernetes_validate(document: Object, version: str) -> None:
     kubernetes_validate.validate(document, version, strict=True)
-    assert validate(Manifest("x.yaml", 1, document), version) == ()
+    assert validate(document, version) == ()

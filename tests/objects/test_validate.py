@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from vllm_phases.finding import Finding, Location, Severity, UsageError
-from vllm_phases.manifests import Manifest
+from vllm_phases.finding import UsageError
+from vllm_phases.objects import Refused as Reason
 from vllm_phases.objects import validate
+from vllm_phases.rules import all_rules
 
 from tests.objects.examples import (
     ACCEPTED,
@@ -20,12 +21,12 @@ from tests.objects.examples import (
 )
 
 OLDEST, NEWEST = "1.25", "1.37"
+NAMES = {rule.id: rule.name for rule in all_rules()}
 
 
 def found(document: Any, kube_version: str = NEWEST) -> list[str]:
     """Rule and message of each finding."""
-    findings = validate(Manifest("demo/templates/object.yaml", 1, document), kube_version)
-    return [f"{finding.rule_id} {finding.message}" for finding in findings]
+    return [f"{reason.rule_id} {reason.message}" for reason in validate(document, kube_version)]
 
 
 @pytest.mark.parametrize("document", ACCEPTED, ids=lambda document: document["kind"])
@@ -36,25 +37,20 @@ def test_a_good_object_has_no_findings_in_any_kubernetes_version(document: Any, 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_a_defect_is_named_with_its_place_and_what_to_do(case: Refused) -> None:
-    findings = validate(Manifest("demo/templates/object.yaml", 1, case.object), NEWEST)
-    assert [(f"{it.rule_id} {it.name}", it.message, it.remediation) for it in findings] == [
+    reasons = validate(case.object, NEWEST)
+    assert [(f"{it.rule_id} {NAMES[it.rule_id]}", it.message, it.remediation) for it in reasons] == [
         (case.rule, case.message, case.remediation)
     ]
 
 
-def test_a_finding_says_which_object_and_where_its_template_has_it() -> None:
-    document = changed(DEPLOYMENT, "spec/replicas", "two")
-    assert validate(Manifest("vllm-base/templates/deployment.yaml", 3, document), NEWEST) == (
-        Finding(
-            "OBJ001",
-            "invalid-object",
-            Severity.ERROR,
-            'spec.replicas: "two" is not an integer',
-            path="spec.replicas",
-            object="Deployment/demo-server",
-            location=Location("vllm-base/templates/deployment.yaml", 3, 1),
-        ),
-    )
+def test_a_reason_says_which_value_it_is_about() -> None:
+    document = changed(DEPLOYMENT, "spec/template/spec/containers/0/env/0/value", 1)
+    path = ("spec", "template", "spec", "containers", 0, "env", 0, "value")
+    assert validate(document, NEWEST) == (Reason("OBJ001", path, "1 is not a string"),)
+
+
+def test_a_name_may_be_left_to_the_api_server() -> None:
+    assert found(changed(DEPLOYMENT, "metadata", {"generateName": "demo-"})) == []
 
 
 def test_every_defect_of_an_object_is_found_once() -> None:
@@ -112,7 +108,7 @@ def test_a_service_name_may_start_with_a_digit_from_kubernetes_1_36_on() -> None
 def test_a_kind_that_came_later_is_not_served_before() -> None:
     device_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}}
     assert found({**device_class, "spec": {}}, "1.34") == []
-    (finding,) = validate(Manifest("demo/templates/object.yaml", 1, device_class), "1.32")
+    (finding,) = validate(device_class, "1.32")
     assert (finding.rule_id, finding.message, finding.remediation) == (
         "OBJ003",
         "apiVersion: Kubernetes 1.32 does not serve resource.k8s.io/v1 DeviceClass, only 1.34 to 1.37",
@@ -156,12 +152,12 @@ def test_a_long_value_keeps_its_ends() -> None:
         ),
     ],
 )
-def test_a_custom_resource_without_a_schema_is_a_warning(
+def test_a_custom_resource_without_a_schema_is_said_to_be_unchecked(
     api_version: str, kind: str, message: str, remediation: str
 ) -> None:
     document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "demo"}}
-    (finding,) = validate(Manifest("demo/templates/object.yaml", 1, document), NEWEST)
-    assert (finding.rule_id, finding.name, finding.severity) == ("OBJ002", "no-schema", Severity.WARNING)
+    (finding,) = validate(document, NEWEST)
+    assert finding.rule_id == "OBJ002"
     assert finding.message == f"kind: no schema for {message}, so it is not checked"
     assert finding.remediation == remediation
 

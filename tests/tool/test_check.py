@@ -341,3 +341,31 @@ class TestSuppressions:
         outcome = command("check", "--format", "json")
         found = json.loads(outcome.out)["findings"]
         assert [(finding["rule_id"], finding["line"]) for finding in found] == [("LINT002", 1)]
+
+
+class TestObjects:
+    """What an API server has against the rendered objects, beside the rules of the linter."""
+
+    def checked(self, make_chart: MakeChart, command: Command, text: str) -> list[str]:
+        """Line and message of each finding in a rendered object."""
+        make_chart("vllm-stack", values="a: 1\n", templates={"object.yaml": text})
+        outcome = command("check", "--chart", "charts/vllm-stack", "--format", "json")
+        (result,) = json.loads(outcome.out)["sets"]
+        return [f"{it['line']} {it['severity']} {it['rule_id']} {it['message']}" for it in result["findings"]]
+
+    def test_an_object_that_is_refused(self, make_chart: MakeChart, command: Command) -> None:
+        assert self.checked(make_chart, command, CONFIG_MAP + "dota: {}\n") == [
+            '1 error OBJ001 dota: unknown field, did you mean "data"?'
+        ]
+
+    def test_a_kind_without_a_schema_is_said_to_be_unchecked(
+        self, make_chart: MakeChart, command: Command
+    ) -> None:
+        text = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"
+        assert self.checked(make_chart, command, text) == [
+            "1 warning OBJ002 kind: no schema for example.com/v1 Thing, so it is not checked"
+        ]
+
+    def test_the_configuration_selects_among_them(self, make_chart: MakeChart, command: Command) -> None:
+        Path(".vllm-phases.yaml").write_text("ignore: [OBJ]\n")
+        assert self.checked(make_chart, command, CONFIG_MAP + "dota: {}\n") == []

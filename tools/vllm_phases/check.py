@@ -1,4 +1,4 @@
-"""The check of one set of values: schema, then rendering, then the objects, then the rules."""
+"""The check of one set of values: schema, then rendering, then the rules, those of objects among them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Checker:
         deployed = _model(objects, version)
         findings = (
             *(_warning(text) for text in rendering.warnings),
-            *self._findings(objects, deployed, values_set.values),
+            *self._findings(deployed, values_set.values),
         )
         excuses = (*_excuses(values_set.files), *suppression.in_annotations(deployed))
         ran = [rule_id for rule_id in rules.known_ids() if rule_id in self.selection]
@@ -102,14 +102,11 @@ class Checker:
         engines = sum(engine.pod.replicas or 0 for engine in deployed.engines)
         return Result(values_set, tuple(found), True, version, len(objects), engines)
 
-    def _findings(
-        self, objects: tuple[Manifest, ...], deployed: model.Release, values: Values
-    ) -> Iterator[Finding]:
-        from vllm_phases.objects import validate
+    def _findings(self, deployed: model.Release, values: Values) -> Iterator[Finding]:
+        from vllm_phases.rules.objects import unchecked
 
-        for manifest in objects:
-            yield from validate(manifest, self.release.kube_version)
         context = rules.Context(deployed, self.release.kube_version)
+        yield from (finding for finding in unchecked(context) if finding.rule_id in self.selection)
         yield from rules.run(context, self.selection, in_values(values))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -27,12 +27,37 @@ class Location:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """Characters of a file that give way to others.
+
+    start, end  the places of the first one and behind the last one
+    offset      of the first one, in characters from the start of the file's text
+    old, new    what stands there, and what is to stand there
+    """
+
+    start: Location
+    end: Location
+    offset: int
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """The edits that put a finding right; safe says whether they are the only right answer."""
+
+    edits: tuple[Edit, ...]
+    safe: bool
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong.
 
     rule_id and name identify the rule ("ARG001", "unknown-flag"). message says where, what was given
     and why it is wrong; remediation says what to set. path is the dotted values path or the path in the
-    object; object is "Kind/name"; location is the line to change, where one is known.
+    object; object is "Kind/name"; location is the line to change, where one is known; start is where the
+    argument begins that has several lines around that one; fix is what `lint --fix` does.
     """
 
     rule_id: str
@@ -43,6 +68,8 @@ class Finding:
     path: str = ""
     object: str = ""
     location: Location | None = None
+    start: Location | None = None
+    fix: Fix | None = field(default=None, compare=False)
 
 
 def reading_order(finding: Finding) -> tuple[bool, Location, str, str]:

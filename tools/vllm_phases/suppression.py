@@ -45,8 +45,8 @@ class Suppression:
             return False
         if self.object:
             return finding.object == self.object
-        found = finding.location
-        return found is not None and (found.file, found.line) == (self.place.file, self.line)
+        places = filter(None, (finding.location, finding.start))
+        return any((found.file, found.line) == (self.place.file, self.line) for found in places)
 
 
 def in_comments(document: Document) -> Iterator[Suppression]:

@@ -21,6 +21,7 @@ URL = os.environ["VLLM_TEST_URL"].rstrip("/")
 MODEL = os.environ["VLLM_TEST_MODEL"]
 API_KEY = os.environ.get("VLLM_TEST_API_KEY", "")
 DEADLINE = time.monotonic() + float(os.environ.get("VLLM_TEST_TIMEOUT", "120"))
+PATIENCE = 15  # seconds for an engine's own answer, which may be busy
 ROLES = {
     role: os.environ[f"VLLM_TEST_{role.upper()}"]
     for role in ("prefill", "decode")
@@ -30,17 +31,19 @@ MOVED = os.environ.get("VLLM_TEST_MOVED", "").split()
 FAILED = os.environ.get("VLLM_TEST_FAILED", "").split()
 
 
-def fetch(url, body=None):
-    """Return the answer to one request. The certificate is not verified: it need not name the Service."""
+def fetch(url, body=None, seconds=0):
+    """Return the answer to one request within the given time, or what is left of the test's.
+
+    The certificate is not verified: it need not name the Service.
+    """
     headers = {"Content-Type": "application/json"}
     if API_KEY:
         headers["Authorization"] = f"Bearer {API_KEY}"
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers=headers)
     context = ssl._create_unverified_context() if url.startswith("https:") else None
-    with urllib.request.urlopen(
-        request, timeout=max(1.0, DEADLINE - time.monotonic()), context=context
-    ) as answer:
+    timeout = seconds or max(1.0, DEADLINE - time.monotonic())
+    with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:
         return answer.read().decode()
 
 
@@ -98,7 +101,7 @@ def unreachable(name):
     """Say why no engine of a role can be reached, or nothing."""
     try:
         for pod in pods(name):
-            fetch(f"{pod}/health")
+            fetch(f"{pod}/health", seconds=PATIENCE)
     except OSError as error:
         return f"no ready engine behind {name}: {error}"
     return ""
@@ -118,7 +121,7 @@ def count(role, metrics):
     """Return the sum of metrics over all pods of a role."""
     total = 0.0
     for pod in pods(ROLES[role]):
-        for line in fetch(f"{pod}/metrics").splitlines():
+        for line in fetch(f"{pod}/metrics", seconds=PATIENCE).splitlines():
             if line.split("{")[0].split(" ")[0] in metrics:
                 total += float(line.rsplit(" ", 1)[1])
     return total

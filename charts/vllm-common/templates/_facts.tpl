@@ -117,6 +117,14 @@ Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
     "oldest": "0.11.0"
   },
   "features": {
+    "configFileFalse": {
+      "since": "0.28.0",
+      "until": null
+    },
+    "configFileMappings": {
+      "since": "0.16.0",
+      "until": null
+    },
     "corsClosedByDefault": {
       "since": "0.32.0",
       "until": null

@@ -63,7 +63,8 @@ def facts(name: str) -> dict[str, dict[str, Any]]:
     """The entries of a hand-written file ("features", "images" or "metrics"); its head explains the keys."""
     import yaml
 
-    entries: dict[str, dict[str, Any]] = yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+    text = (DATA / f"{name}.yaml").read_text(encoding="utf-8")
+    entries: dict[str, dict[str, Any]] = yaml.load(text, yaml.CSafeLoader)
     return entries
 
 

@@ -32,4 +32,5 @@ def rules(context: click.Context, write: Path | None, check: Path | None) -> Non
     else:
         width = max(len(rule.name) for rule in all_rules())
         for rule in all_rules():
-            click.echo(f"{rule.id:<8} {rule.severity.value:<8} {rule.name:<{width}}  {rule.summary}")
+            fix = "fix" if rule.fix else ""
+            click.echo(f"{rule.id:<8} {rule.severity.value:<8} {fix:<4} {rule.name:<{width}}  {rule.summary}")

@@ -6,7 +6,7 @@ in `relations` and `access`. Every part keeps the node it was read from, so that
 
 from __future__ import annotations
 
-from vllm_phases.model.arguments import Argument, Arguments
+from vllm_phases.model.arguments import Argument, Arguments, Key
 from vllm_phases.model.container import Container, Image, Mount, Port, Probe, Variable
 from vllm_phases.model.engine import Engine
 from vllm_phases.model.gpu import GpuRequest
@@ -29,6 +29,7 @@ __all__ = [
     "Engine",
     "GpuRequest",
     "Image",
+    "Key",
     "KvTransfer",
     "Monitor",
     "Mount",

@@ -59,19 +59,24 @@ def complete(release: Release, pod: Pod) -> bool:
     """Whether the documents tell all that a pod may do, as far as anybody can say.
 
     They do not where a binding refers to a role that is not here, or where neither the account nor a binding
-    of it is; the account "default" has what is bound to it here.
+    of it is. The account "default" has what is bound to it here, unless a binding has yet to say whom it
+    binds.
     """
     account = service_account(pod)
-    bindings = [
-        binding
-        for kind in ("RoleBinding", "ClusterRoleBinding")
-        for binding in release.of_kind(kind)
-        if _binds(binding, account, pod.namespace)
-    ]
+    every = [*release.of_kind("RoleBinding"), *release.of_kind("ClusterRoleBinding")]
+    bindings = [binding for binding in every if _binds(binding, account, pod.namespace)]
+    if pod.merged or (not bindings and any(_unfinished(binding) for binding in every)):
+        return False
     if not bindings:
         return account == "default" or release.find("ServiceAccount", account, pod.namespace) is not None
     roles = [_role(release, binding) for binding in bindings]
     return all(role is not None and not role.node.at("aggregationRule") for role in roles)
+
+
+def _unfinished(binding: Object) -> bool:
+    """Whether a template engine or envsubst has yet to say whom it binds."""
+    names = [subject.text("name") for subject in binding.node.items("subjects")]
+    return any("$" in name or "{{" in name for name in names)
 
 
 def _binds(binding: Object, account: str, namespace: str) -> bool:

@@ -9,11 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from vllm_phases.sources import yaml_reader
+from vllm_phases.sources.positions import line_starts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vllm_phases.catalogue import EngineRelease, Flag, Resolution
+    from vllm_phases.finding import Location
+    from vllm_phases.sources.document import Node
     from vllm_phases.sources.shell import Word
+    from vllm_phases.sources.yaml_reader import Places
 
 _OPTION = re.compile(r"--\w|-[A-Za-z]")
 _HUMAN = re.compile(r"(\d+(?:\.\d+)?)([kmgtKMGT])")
@@ -54,6 +60,40 @@ class Argument:
     def value(self) -> str | None:
         """The text of its first value, if there is one and all of it is known."""
         return self.values[0].text if self.values and self.values[0].known else None
+
+    def key(self, *path: str | int) -> Key:
+        """A key of its JSON, by the way to it."""
+        return Key(self, path)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key in the JSON of an option, or an item of a list there."""
+
+    argument: Argument
+    path: tuple[str | int, ...]
+
+    @property
+    def node(self) -> Node | None:
+        """The value of a document that holds the option."""
+        return self.argument.word.node
+
+    @property
+    def location(self) -> Location | None:
+        """Where the key stands, or else the option."""
+        return self._exact or self.argument.word.location
+
+    @property
+    def _exact(self) -> Location | None:
+        """The place of the key, or of the last key above it that is there; None where it cannot be known."""
+        option = self.argument
+        if option.keys or not option.values:
+            return None
+        value, word = option.values[0], option.word if option.attached else option.values[0]
+        if value.node is not None and isinstance(value.node.value, dict):  # in the file of --config
+            return value.node.at(*self.path).location
+        spot = _spot(value.text, self.path)
+        return None if spot is None else word.location_of(len(word.text) - len(value.text) + spot)
 
 
 @dataclass(frozen=True)
@@ -143,6 +183,18 @@ def parse(words: Sequence[Word], release: EngineRelease | None) -> Arguments:
         opens.extend(word for word in rest if word.opaque)
     configured = release is not None and any(option.name == "config" for option in options)
     return Arguments(tuple(options), tuple(positionals), bool(opens) or configured)
+
+
+def _spot(text: str, path: tuple[str | int, ...]) -> int | None:
+    """The offset of a key in a JSON text, which is YAML as well."""
+    places: Places = {}
+    try:
+        yaml_reader.documents(text, places)
+    except yaml_reader.Unreadable:
+        return None
+    spots = (places.get(path[:length]) for length in range(len(path), 0, -1))
+    found = next((spot for spot in spots if spot is not None), None)
+    return line_starts(text)[found.line] + found.column if found else None
 
 
 def whole_number(text: str | None) -> int | None:

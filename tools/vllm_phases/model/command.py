@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vllm_phases.sources import shell
+from vllm_phases.sources.document import yaml_in
 from vllm_phases.sources.shell import Variables, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from vllm_phases.sources.document import Node
+    from vllm_phases.sources.shell import Command
+
+_YAML = (".yaml", ".yml")
 _SHELLS = frozenset(("bash", "sh", "dash", "ash", "zsh"))
 _COMMAND_OPTION = re.compile(r"-[a-z]*c[a-z]*")
 _MAX_NESTING = 5
@@ -21,10 +27,16 @@ _API_SERVERS = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_serv
 
 @dataclass(frozen=True)
 class Invocation:
-    """A program with its words, and the variables that its command line sets before it."""
+    """A program with its words, and the variables that its command line sets before it.
+
+    files       the YAML files that the script has written by then, by path
+    background  whether the script goes on beside it
+    """
 
     words: tuple[Word, ...]
     assignments: Mapping[str, Word]
+    files: Mapping[str, Node] = field(default_factory=dict)
+    background: bool = False
 
     def program(self) -> str:
         """The first word without its folder."""
@@ -45,6 +57,7 @@ def invocations(
 
 def scripted(text: Word, variables: Variables, nesting: int = 0) -> Iterator[Invocation]:
     """The commands of a script; those of scripts inside it stand where their text stands."""
+    files: dict[str, Node] = {}
     for command in shell.commands(text.text, variables):
         placed = [_placed(word, text, nesting) for word in command.words]
         given = {**variables.exports, **command.assignments}
@@ -53,9 +66,29 @@ def scripted(text: Word, variables: Variables, nesting: int = 0) -> Iterator[Inv
             document = _placed(command.document, text, nesting)
             yield from scripted(document, variables.copy(), nesting)
             continue
+        files.update(_written(command, text, exact=nesting == 0))
         inner = {**variables.values, **{name: word.text for name, word in assigned.items()}}
         for invocation in invocations(placed, inner, nesting + 1):
-            yield replace(invocation, assignments={**assigned, **invocation.assignments})
+            yield replace(
+                invocation,
+                assignments={**assigned, **invocation.assignments},
+                files={**files, **invocation.files},
+                background=command.background or invocation.background,
+            )
+
+
+def _written(command: Command, script: Word, exact: bool) -> Iterator[tuple[str, Node]]:
+    """The YAML file that a command writes from its here document: `cat >FILE <<EOF`, `tee FILE <<EOF`."""
+    target, document = command.output, command.document
+    if command.words and command.words[0].text == "tee":
+        target = command.words[-1]
+    if document is None or target is None or script.node is None or not target.text.endswith(_YAML):
+        return
+    node = script.node
+    place = node.document.location_in(node.path, script.line + document.line if exact else script.line, 0)
+    whole = exact and (node.document.kind == "command" or node.document.spot(node.path).literal)
+    if root := yaml_in(document.text, node, place, whole):
+        yield posixpath.normpath(target.text), root
 
 
 def server(words: Sequence[Word]) -> int:

@@ -67,10 +67,13 @@ def _words(node: Node) -> Iterator[Word]:
         yield from (interpolate(item) for item in node.items())
     elif node:
         whole = interpolate(node)
+        exact = whole.text == node.text()
         for command in shell.commands(whole.text, shell.Variables(), expands=False):
             for word in command.words:
                 known = whole.known or "$" not in word.text
-                yield Word(word.text, known, opaque=not known and " " not in word.text, node=node)
+                opaque = not known and " " not in word.text
+                line, column = (word.line, word.column) if exact else (0, 0)
+                yield Word(word.text, known, opaque=opaque, line=line, column=column, node=node)
 
 
 def _variables(service: Node) -> Iterator[Variable]:

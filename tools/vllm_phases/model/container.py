@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vllm_phases.model.arguments import Arguments
+    from vllm_phases.model.command import Invocation
     from vllm_phases.sources.document import Node
     from vllm_phases.sources.shell import Word
 
@@ -108,6 +109,7 @@ class Container:
     variables    by name; complete is False where more may come from something that is not here (envFrom)
     init         an init container; with restartPolicy Always it is a native sidecar
     options      of `docker run`, where that starts it
+    invocation   the command of a script, where that starts it
     """
 
     node: Node
@@ -121,6 +123,7 @@ class Container:
     mounts: tuple[Mount, ...]
     init: bool = False
     options: Arguments | None = None
+    invocation: Invocation | None = None
 
     @property
     def native_sidecar(self) -> bool:
@@ -132,13 +135,17 @@ class Container:
         found = self.variables.get(variable)
         return found.value if found else None
 
-    def limits(self) -> dict[str, Node]:
+    def limits(self) -> Mapping[str, Node]:
         """resources.limits, by resource name."""
-        return dict(self.node.entries("resources", "limits"))
+        return self._resources["limits"]
 
-    def requests(self) -> dict[str, Node]:
+    def requests(self) -> Mapping[str, Node]:
         """resources.requests, by resource name."""
-        return dict(self.node.entries("resources", "requests"))
+        return self._resources["requests"]
+
+    @functools.cached_property
+    def _resources(self) -> dict[str, dict[str, Node]]:
+        return {part: dict(self.node.entries("resources", part)) for part in ("limits", "requests")}
 
     def probe(self, kind: ProbeKind) -> Probe | None:
         """One of its probes, with the defaults of Kubernetes filled in."""

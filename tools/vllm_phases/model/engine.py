@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,19 @@ from vllm_phases import catalogue
 from vllm_phases.catalogue import UnknownVersion
 from vllm_phases.model.arguments import Arguments, parse, whole_number
 from vllm_phases.model.command import Invocation, invocations, server
+from vllm_phases.model.config_file import expanded
 from vllm_phases.model.gpu import GpuRequest, gpu_request
 from vllm_phases.model.kv import KvTransfer, kv_transfer
+from vllm_phases.model.mounts import mounted
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from vllm_phases.catalogue import EngineRelease
+    from vllm_phases.model.arguments import Argument
     from vllm_phases.model.container import Container, Image, Variable
+    from vllm_phases.model.environment import ConfigData
     from vllm_phases.model.pod import Pod
     from vllm_phases.sources.document import Node
     from vllm_phases.sources.shell import Word
@@ -48,7 +54,9 @@ class Engine:
 
     version    None where nothing tells it
     release    what the catalogue knows of that version; None without one, or where it is too old
-    words      what follows `vllm serve`
+    words      what follows `vllm serve`, with the options of the file that --config names
+    config     that file, where its content is known
+    background whether a script starts it and goes on
     arguments  read with the parser of that release, or else of the newest
     variables  those of the container, and over them those that its command line sets
     """
@@ -63,6 +71,8 @@ class Engine:
     kv: KvTransfer | None
     gpu: GpuRequest
     start: Word | None
+    config: Node | None = None
+    background: bool = False
 
     @property
     def node(self) -> Node:
@@ -136,6 +146,11 @@ class Engine:
             product *= size
         return product
 
+    def configured(self, option: Argument) -> bool:
+        """Whether an option stands in the file that --config names, and not on the command line."""
+        node = option.word.node
+        return self.config is not None and node is not None and node.document is self.config.document
+
     def variable(self, name: str) -> str | None:
         """The known value of an environment variable."""
         found = self.variables.get(name)
@@ -146,13 +161,16 @@ class Engine:
         return found.default if found else None
 
 
-def engines(pod: Pod, version: str | None) -> Iterator[Engine]:
-    """The engines of a pod; `version` is the user's word on the version of all of them."""
+def engines(pod: Pod, version: str | None, config: ConfigData) -> Iterator[Engine]:
+    """The engines of a pod; `version` is the user's word on the version of all of them.
+
+    config  reads the ConfigMaps of the pod's namespace
+    """
     for container in pod.containers:
         if container.init and not container.native_sidecar:
             continue
-        for invocation, start in _servers(container):
-            yield _engine(pod, container, invocation, start, version)
+        for started in _servers(container):
+            yield _engine(pod, container, started, version, config)
 
 
 def is_engine_image(image: Image) -> bool:
@@ -181,12 +199,20 @@ def _serves(container: Container) -> bool:
     return is_engine_image(container.image) or (container.name == "vllm" and not simulated)
 
 
-def _engine(pod: Pod, container: Container, invocation: Invocation, start: int, given: str | None) -> Engine:
+def _engine(
+    pod: Pod, container: Container, started: tuple[Invocation, int], given: str | None, config: ConfigData
+) -> Engine:
     from vllm_phases.model.container import Variable
 
+    invocation, start = started
+    command = container.invocation or invocation
+    find = _finder(pod, container, command, config)
     version = _version(pod, container, given)
     release = _release(version)
-    arguments = parse(invocation.words[start:], release or _newest())
+    words, file = expanded(invocation.words[start:], release or _newest(), find)
+    arguments = parse(words, release or _newest())
+    if pod.merged:
+        arguments = replace(arguments, open=True)
     node = container.node
     assigned = {
         name: Variable(name, word.text if word.known else None, "value", node, word)
@@ -197,13 +223,28 @@ def _engine(pod: Pod, container: Container, invocation: Invocation, start: int, 
         container=container,
         version=version,
         release=release,
-        words=invocation.words[start:],
+        words=words,
         arguments=arguments,
         variables={**container.variables, **assigned},
         kv=kv_transfer(arguments),
         gpu=gpu_request(pod, container),
         start=invocation.words[start - 1] if start else None,
+        config=file,
+        background=command.background,
     )
+
+
+def _finder(
+    pod: Pod, container: Container, command: Invocation, config: ConfigData
+) -> Callable[[str], Node | None]:
+    """Finds the YAML document at a path: one that the script has written, or one that is mounted."""
+
+    def find(path: str) -> Node | None:
+        written = command.files.get(posixpath.normpath(path))
+        found = None if written else mounted(pod, container, path, config)
+        return written or (embedded(found) if found else None)
+
+    return find
 
 
 def _assigned(words: tuple[Word, ...]) -> dict[str, Word]:

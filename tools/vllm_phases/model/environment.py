@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     """The data of a ConfigMap by name; None where it is not among the documents."""
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]*)\)")
-_HOLE = re.compile(r"\{\{.*?\}\}|\$\{\w+\}")  # of templates and of envsubst
+_HOLE = re.compile(r"\{\{.*?\}\}|\$\{\w+(:?[-=?+][^}]*)?\}", re.DOTALL)  # of templates and of envsubst
 
 
 def variables(container: Node, config: ConfigData) -> tuple[dict[str, Variable], bool]:
@@ -59,7 +59,9 @@ def expand(text: str, known: Mapping[str, Variable], node: Node) -> Word:
         return match[0]
 
     expanded = _REFERENCE.sub(resolved, text)
-    return Word(expanded, not unknown and not _HOLE.search(text), tuple(undefined), node=node)
+    known_now = not unknown and not _HOLE.search(text)
+    opaque = text.lstrip().startswith("{{")  # a template may put any option there, or none
+    return Word(expanded, known_now, tuple(undefined), opaque, node=node)
 
 
 def words(container: Node, known: Mapping[str, Variable]) -> Iterator[Word]:

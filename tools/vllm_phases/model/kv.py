@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vllm_phases.model.arguments import Argument, Arguments
+    from vllm_phases.model.arguments import Argument, Arguments, Key
 
 _FLAG = "kv-transfer-config"
 
@@ -20,11 +20,21 @@ class KvTransfer:
     argument  the option that gives it
     config    its fields as given; empty where the text is no JSON object or is not known
     children  the connectors of a MultiConnector, in order
+    path      the way to it in the JSON, () outside of a MultiConnector
     """
 
     argument: Argument
     config: Mapping[str, Any]
     children: tuple[KvTransfer, ...]
+    path: tuple[str | int, ...] = ()
+
+    def key(self, *path: str | int) -> Key:
+        """One of its keys, for a finding to point at."""
+        return self.argument.key(*self.path, *path)
+
+    def option(self, name: str) -> Key:
+        """One of the keys of kv_connector_extra_config."""
+        return self.key("kv_connector_extra_config", name)
 
     @property
     def connector(self) -> str:
@@ -59,10 +69,13 @@ def kv_transfer(arguments: Arguments) -> KvTransfer | None:
     return _transfer(argument, arguments.object(_FLAG) or {}) if argument else None
 
 
-def _transfer(argument: Argument, config: Mapping[str, Any]) -> KvTransfer:
+def _transfer(argument: Argument, config: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> KvTransfer:
     extra = config.get("kv_connector_extra_config")
     listed = extra.get("connectors") if isinstance(extra, dict) else None
     children = listed if isinstance(listed, list) and config.get("kv_connector") == "MultiConnector" else []
-    return KvTransfer(
-        argument, config, tuple(_transfer(argument, child) for child in children if isinstance(child, dict))
+    inside = tuple(
+        _transfer(argument, child, (*path, "kv_connector_extra_config", "connectors", index))
+        for index, child in enumerate(children)
+        if isinstance(child, dict)
     )
+    return KvTransfer(argument, config, inside, path)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vllm_phases.sources import yaml_reader
-from vllm_phases.sources.document import Document
+from vllm_phases import catalogue
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,8 +43,7 @@ class Component:
     @property
     def version(self) -> tuple[int, int, int] | None:
         """Release of the image as numbers."""
-        match = _RELEASE.match(self.container.image.tag)
-        return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+        return _numbers(self.container.image.tag)
 
 
 class Sidecar(Component):
@@ -56,7 +55,17 @@ class Router(Component):
 
 
 class Picker(Component):
-    """llm-d's endpoint picker."""
+    """llm-d's endpoint picker, or the one of the Gateway API inference extension that it grew from."""
+
+    @property
+    def version(self) -> tuple[int, int, int] | None:
+        """Release as numbers; of the extension's picker, the llm-d picker that was built on it."""
+        own = super().version
+        facts = catalogue.facts("llmd")["extension_releases"]
+        if own is None or not self.container.image.path.endswith(tuple(facts["images"])):
+            return own
+        counterpart = facts["releases"].get(f"{own[0]}.{own[1]}")
+        return _numbers(counterpart) if counterpart else None
 
     @property
     def pool_name(self) -> str | None:
@@ -119,6 +128,11 @@ class Pool:
         return self.object.node
 
 
+def _numbers(tag: str) -> tuple[int, int, int] | None:
+    match = _RELEASE.match(tag)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+
+
 def pool(found: Object) -> Pool | None:
     """Read an InferencePool; None for any other object."""
     if found.kind != "InferencePool" or found.group not in POOL_GROUPS:
@@ -145,19 +159,3 @@ def picker_configs(config_map: Object) -> Iterator[PickerConfig]:
             root = embedded(node)
             if root is not None and root.text("kind") == "EndpointPickerConfig":
                 yield PickerConfig(root, config_map, key)
-
-
-def embedded(node: Node) -> Node | None:
-    """The YAML document that a text of another document holds; None where it holds none."""
-    try:
-        trees, repeated = yaml_reader.documents(str(node.value))
-    except yaml_reader.Unreadable:
-        return None
-    if not trees:
-        return None
-    place = node.document.location_in(node.path, 0, 0)
-    text = str(node.value) if node.document.spot(node.path).literal else ""
-    document = Document(
-        place.file, "kubernetes", trees[0], text, place.line, place.column - 1, tuple(repeated), node
-    )
-    return document.root

@@ -33,6 +33,15 @@ _PLAIN = frozenset(
     ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "LeaderWorkerSet")
 )
 
+# Kinds of KServe, whose controller merges their pods with those of other objects: arguments, variables and
+# the service account may stand there. Source: kserve 0.20, pkg/controller/v1alpha2/llmisvc/config_merge.go.
+_MERGED = frozenset(
+    (
+        "LLMInferenceService", "LLMInferenceServiceConfig", "InferenceService", "ServingRuntime",
+        "ClusterServingRuntime",
+    )
+)  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pod:
@@ -86,6 +95,11 @@ class Pod:
         return self.owner is not None and self.owner.kind in _PLAIN
 
     @property
+    def merged(self) -> bool:
+        """Whether its controller merges it with other objects, so that what is absent may yet come."""
+        return self.owner is not None and self.owner.kind in _MERGED
+
+    @property
     def grace(self) -> int:
         """terminationGracePeriodSeconds."""
         seconds = self.spec.number("terminationGracePeriodSeconds")
@@ -103,7 +117,7 @@ def pods(owner: Object, config: ConfigData) -> Iterator[Pod]:
         return
     for spec, metadata, group in _specs(owner.node):
         containers = tuple(
-            _container(node, config, init=field == "initContainers")
+            _container(node, config, init=field == "initContainers", merged=owner.kind in _MERGED)
             for field in ("initContainers", "containers")
             for node in spec.items(field)
             if isinstance(node.value, dict)
@@ -134,7 +148,7 @@ def _spec(root: Node, path: tuple[str | int, ...]) -> tuple[Node, Node, str]:
     return root.at(*steps), root.at(*template, "metadata"), group
 
 
-def _container(node: Node, config: ConfigData, init: bool) -> Container:
+def _container(node: Node, config: ConfigData, init: bool, merged: bool) -> Container:
     variables, complete = environment.variables(node, config)
     return Container(
         node=node,
@@ -143,7 +157,7 @@ def _container(node: Node, config: ConfigData, init: bool) -> Container:
         words=tuple(environment.words(node, variables)),
         has_command=bool(node.at("command").value),
         variables=variables,
-        complete=complete,
+        complete=complete and not merged,
         ports=tuple(_port(port) for port in node.items("ports")),
         mounts=tuple(_mount(mount) for mount in node.items("volumeMounts")),
         init=init,

@@ -47,7 +47,12 @@ def nodes(engine: Engine) -> int | None:
 
 
 def needed(engine: Engine) -> int | None:
-    """GPUs that the engine's processes in this pod take; None where that cannot be known."""
+    """GPUs that the engine's processes in this pod take; None where that cannot be known.
+
+    The stages of vLLM-Omni (--omni) choose their cards in a file of their own.
+    """
+    if "omni" in engine.arguments:
+        return None
     ranks, replicas, count = world(engine), local_replicas(engine), nodes(engine)
     if joined(engine) or ranks is None or replicas is None or not count or (count > 1 and replicas != 1):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from vllm_phases import catalogue
-from vllm_phases.model import compose, llmd, network, pod, script
+from vllm_phases.model import compose, deployments, llmd, network, pod, script
 from vllm_phases.model.arguments import parse
 from vllm_phases.model.command import invocations
 from vllm_phases.model.engine import Engine, engines
@@ -35,6 +35,12 @@ class Release:
     vllm_version: str | None = None
 
     @functools.cached_property
+    def deployments(self) -> tuple[Release, ...]:
+        """What may be deployed together: itself, or its parts where files contradict each other."""
+        parts = tuple(deployments.split(self.documents))
+        return (self,) if len(parts) == 1 else tuple(Release(part, self.vllm_version) for part in parts)
+
+    @functools.cached_property
     def objects(self) -> tuple[Object, ...]:
         """Every Kubernetes object."""
         return tuple(objects(self.documents))
@@ -47,7 +53,11 @@ class Release:
     @functools.cached_property
     def engines(self) -> tuple[Engine, ...]:
         """Every engine."""
-        return tuple(engine for found in self.pods for engine in engines(found, self.vllm_version))
+        return tuple(
+            engine
+            for found in self.pods
+            for engine in engines(found, self.vllm_version, self.config_data(found.namespace))
+        )
 
     @functools.cached_property
     def components(self) -> tuple[Component, ...]:
@@ -181,8 +191,11 @@ def _components(found: Pod, container: Container) -> Iterator[Component]:
         arguments = parse(invocation.words, None)
         programs = {word.text.rsplit("/", 1)[-1] for word in invocation.words[:3]}
         options = {option.name for option in arguments.options}
+        names = {container.image.name, *programs}
         for kind, facts in catalogue.facts("components").items():
             by_image = container.image.name in facts["images"] and not container.has_command
+            if names & set(facts.get("others", ())):
+                continue
             if by_image or programs & set(facts["programs"]) or options & set(facts["flags"]):
                 yield _COMPONENTS.get(kind, Router)(kind, found, container, arguments)
                 return

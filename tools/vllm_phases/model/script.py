@@ -44,7 +44,8 @@ def pods(document: Document) -> Iterator[Pod]:
                 name: Variable(name, word.text if word.known else None, "value", root, word)
                 for name, word in invocation.assignments.items()
             }
-            yield _pod("shell", root, _started(root, invocation.words, variables))
+            started = _started(root, invocation.words, variables)
+            yield _pod("shell", root, replace(started, invocation=invocation))
 
 
 def _is_program(invocation: Invocation) -> bool:

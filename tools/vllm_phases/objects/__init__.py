@@ -6,78 +6,102 @@ validates. What no object says of itself, such as whether a Secret exists, is le
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jsonschema_rs import ValidationErrorKind
 
-from vllm_phases.finding import Finding, Location, Severity
 from vllm_phases.objects import published, wording
 from vllm_phases.objects.published import GroupVersionKind
-from vllm_phases.objects.refusals import RULES, Refusal, Rule
+from vllm_phases.objects.refusals import RULES, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from vllm_phases.manifests import Manifest
     from vllm_phases.objects.published import Validators
     from vllm_phases.yaml_document import KeyPath
 
-_SHAPE = Rule("OBJ001", "invalid-object")
-_NO_SCHEMA = Rule("OBJ002", "no-schema", Severity.WARNING)
-_NOT_SERVED = Rule("OBJ003", "api-not-served")
+_NESTED = (dict, list)
+SHAPE, NO_SCHEMA, NOT_SERVED = "OBJ001", "OBJ002", "OBJ003"
 
 
-def validate(manifest: Manifest, kube_version: str) -> tuple[Finding, ...]:
+class Refused(NamedTuple):
+    """A reason to refuse an object: the id of the rule, and the path of the culprit in the object."""
+
+    rule_id: str
+    path: KeyPath
+    reason: str
+    remediation: str = ""
+
+    @property
+    def message(self) -> str:
+        """The path, as far as there is one, and the reason."""
+        place = wording.dotted(self.path)
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+def validate(document: Mapping[str, Any], kube_version: str) -> tuple[Refused, ...]:
     """What an API server of a Kubernetes version ("1.34", "v1.34.2") has against an object.
 
     Built-in kinds are checked against that version, custom resources against the schemas in data/; a kind
-    without a schema gets the warning OBJ002. UsageError for a version without schemas.
+    without a schema gets OBJ002, which says that it was not checked. UsageError for a version without
+    schemas.
     """
     minor = published.minor_version(kube_version)
-    given = {key: manifest.document.get(key) for key in ("apiVersion", "kind")}
-    nameless = [key for key, value in given.items() if not value or not isinstance(value, str)]
-    if nameless:
-        return tuple(_finding(manifest, _SHAPE, (key,), "missing, but required") for key in nameless)
-    group, _, version = str(given["apiVersion"]).rpartition("/")
-    kind = GroupVersionKind(group, version, str(given["kind"]))
-    validators = published.validators(minor, kind)
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    if not (api_version and kind and isinstance(api_version, str) and isinstance(kind, str)):
+        return tuple(_nameless(apiVersion=api_version, kind=kind))
+    group, _, version = api_version.rpartition("/")
+    name = GroupVersionKind(group, version, kind)
+    validators = published.validators(minor, name)
     if validators is None:
-        return (_without_schema(manifest, minor, kind),)
+        return (_without_schema(minor, name),)
     try:
-        misshapen = tuple(dict.fromkeys(_shape(manifest, minor, validators)))
+        misshapen = tuple(dict.fromkeys(_misshapen(document, minor, validators)))
     except ValueError as error:  # a key that is no string, a value that JSON has not, a list in itself
-        return (_finding(manifest, _SHAPE, (), f"not JSON: {error}"),)
-    return misshapen or tuple(_refused(manifest, validators))
+        return (Refused(SHAPE, (), f"not JSON: {error}"),)
+    return misshapen or tuple(_refused(document, validators))
 
 
-def _shape(manifest: Manifest, minor: str, validators: Validators) -> Iterator[Finding]:
-    for error in validators.shape.iter_errors(manifest.document):
+def _nameless(**given: object) -> Iterator[Refused]:
+    for key, value in given.items():
+        if not value or not isinstance(value, str):
+            yield Refused(SHAPE, (key,), "missing, but required")
+
+
+def _misshapen(document: Mapping[str, Any], minor: str, validators: Validators) -> Iterator[Refused]:
+    for error in validators.shape.iter_errors(document):
         schema = published.api(minor).schema_around(error.absolute_keyword_location)
         for refusal in wording.refusals(error, schema):
-            yield _finding(manifest, _SHAPE, (*error.instance_path, *refusal.path), refusal.message)
+            yield Refused(SHAPE, (*error.instance_path, *refusal.path), refusal.message)
 
 
-def _refused(manifest: Manifest, validators: Validators) -> Iterator[Finding]:
-    for error in validators.rules.iter_errors(_without_nulls(manifest.document)):
+def _refused(document: Mapping[str, Any], validators: Validators) -> Iterator[Refused]:
+    for error in validators.rules.iter_errors(_without_nulls(document)):
         if not isinstance(error.kind, ValidationErrorKind.Custom):
             continue
         if not isinstance(error.__cause__, Refusal):
             raise RuntimeError(f"the rule {error.kind.keyword} failed") from error.__cause__
-        (rule, _), refusal = RULES[error.kind.keyword], error.__cause__
+        (rule_id, _), refusal = RULES[error.kind.keyword], error.__cause__
         path = (*error.instance_path, *refusal.path)
-        yield _finding(manifest, rule, path, refusal.message, refusal.remediation)
+        yield Refused(rule_id, path, refusal.message, refusal.remediation)
 
 
 def _without_nulls(value: Any) -> Any:
     """A null is an absent field to an API server, and an empty object in a list."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
-    if isinstance(value, list):
-        return [{} if child is None else _without_nulls(child) for child in value]
-    return value
+    if type(value) is dict:
+        return {
+            key: _without_nulls(child) if type(child) in _NESTED else child
+            for key, child in value.items()
+            if child is not None
+        }
+    return [
+        {} if child is None else _without_nulls(child) if type(child) in _NESTED else child for child in value
+    ]
 
 
-def _without_schema(manifest: Manifest, minor: str, kind: GroupVersionKind) -> Finding:
+@functools.lru_cache(maxsize=1024)
+def _without_schema(minor: str, kind: GroupVersionKind) -> Refused:
     """A kind that this Kubernetes version does not serve, or a custom resource that is not known here."""
     served = published.api(minor).kinds
     versions = sorted(other.api_version for other in served if other.kind == kind.kind)
@@ -86,21 +110,6 @@ def _without_schema(manifest: Manifest, minor: str, kind: GroupVersionKind) -> F
     built_in = published.is_built_in(minor, kind.group)
     others = published.minors_with(kind) if built_in or kind.group.endswith(".k8s.io") else ()
     if not built_in and not others:
-        return _finding(manifest, _NO_SCHEMA, ("kind",), f"no schema for {kind}, so it is not checked", hint)
+        return Refused(NO_SCHEMA, ("kind",), f"no schema for {kind}, so it is not checked", hint)
     only = f", only {' to '.join(dict.fromkeys((others[0], others[-1])))}" if others else ""
-    message = f"Kubernetes {minor} does not serve {kind}{only}"
-    return _finding(manifest, _NOT_SERVED, ("apiVersion",), message, hint)
-
-
-def _finding(manifest: Manifest, rule: Rule, path: KeyPath, message: str, remediation: str = "") -> Finding:
-    place = wording.dotted(path)
-    return Finding(
-        rule.rule_id,
-        rule.name,
-        rule.severity,
-        f"{place}: {message}" if place else message,
-        remediation,
-        path=place,
-        object=manifest.id,
-        location=Location(manifest.template, manifest.line, 1),
-    )
+    return Refused(NOT_SERVED, ("apiVersion",), f"Kubernetes {minor} does not serve {kind}{only}", hint)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DEFINITIONS = "https://kubernetes.io/api/_definitions.json"
 OBJECT_META = f"{DEFINITIONS}#/$defs/{refinements.META}ObjectMeta"
 
+# A name, or the beginning of one that `kubectl create` completes.
+_NAMED = {"if": {"required": ["generateName"]}, "else": {"required": ["name"]}}
 _FOLDER = re.compile(r"v(\d+\.\d+)\.\d+-local-strict")
 _MINOR = re.compile(r"v?(\d+\.\d+)(?!\d)")
 
@@ -91,7 +93,7 @@ def minor_version(kube_version: str) -> str:
 
 def minors_with(kind: GroupVersionKind) -> tuple[str, ...]:
     """The Kubernetes minor versions, in order, that serve a built-in kind."""
-    return tuple(minor for minor in _folders() if kind in _built_in(minor))
+    return tuple(minor for minor in _folders() if _mentions(minor, kind.kind) and kind in _built_in(minor))
 
 
 def is_built_in(minor: str, group: str) -> bool:
@@ -118,7 +120,7 @@ def validators(minor: str, kind: GroupVersionKind) -> Validators | None:
     if url is None:
         return None
     name = {"type": "string", "x-name": name_format(kind.kind, minor)}
-    metadata = {"type": "object", "required": ["name"], "properties": {"name": name}}
+    metadata = {"type": "object", "properties": {"name": name}, **_NAMED}
     schema = {"$ref": url, "required": ["metadata"], "properties": {"metadata": metadata}}
     compiled = partial(
         jsonschema_rs.Draft202012Validator,
@@ -164,7 +166,16 @@ def _folders() -> Mapping[str, Path]:
 
 @lru_cache(maxsize=1)
 def _definitions(minor: str) -> dict[str, Any]:
-    return json.loads((_folders()[minor] / "_definitions.json").read_bytes())  # type: ignore[no-any-return]
+    return json.loads(_definitions_file(minor).read_bytes())  # type: ignore[no-any-return]
+
+
+def _definitions_file(minor: str) -> Path:
+    return _folders()[minor] / "_definitions.json"
+
+
+def _mentions(minor: str, kind: str) -> bool:
+    """Whether a minor version may have a kind of that name, without the time that parsing takes."""
+    return f'"{kind}"'.encode() in _definitions_file(minor).read_bytes()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Where Kubernetes' published definitions are made as strict as an API server.
+"""Where Kubernetes' published definitions are made as strict as an API server, and no stricter.
 
 Each entry adds keywords of JSON Schema, or the keyword of a rule (vllm_phases.objects.refusals), to a
 definition or to one of its fields. Source: the validation of Kubernetes 1.37, pkg/apis/*/validation; in
@@ -75,6 +75,13 @@ _CHOICES = {
     "x-at-most-one-of": {"EnvVar": "name", "Volume": "name"},
     "x-one-of": {"EnvVarSource": "", "LifecycleHandler": "", "Probe": _TIMING},
 }
+# Fields that some minor versions publish as required, but whose absence every API server takes.
+_OPTIONAL = {
+    f"{APPS}StatefulSetSpec": "serviceName",
+    "io.k8s.api.batch.v1.PodFailurePolicyRule": "onPodConditions",
+    "io.k8s.api.networking.v1.NetworkPolicySpec": "podSelector",
+    "io.k8s.api.rbac.v1.RoleRef": "apiGroup",
+}
 # In the published schemas each is one of two types that both admit null, which so is refused.
 _REPLACED: dict[str, dict[str, object]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {
@@ -88,6 +95,9 @@ _REPLACED: dict[str, dict[str, object]] = {
 def attach(definitions: dict[str, Any]) -> None:
     """Put the keywords of the rules on Kubernetes' definitions, by name."""
     definitions.update(_REPLACED)
+    for name, field in _OPTIONAL.items():
+        definition = definitions.get(name, {})
+        definition["required"] = [other for other in definition.get("required", ()) if other != field]
     for place, keywords in _KEYWORDS.items():
         name, _, field = place.partition("/")
         (definitions[name]["properties"][field] if field else definitions[name]).update(keywords)

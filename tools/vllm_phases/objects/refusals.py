@@ -8,11 +8,9 @@ shape, without nulls. Source: the validation of Kubernetes 1.37, pkg/apis/*/vali
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases.finding import Severity
 from vllm_phases.objects.spelling import FORMATS, amount, is_label_key
 
 if TYPE_CHECKING:
@@ -33,24 +31,16 @@ class Refusal(Exception):  # noqa: N818  # a reason, and no failure of ours
         self.remediation = remediation
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What findings are called."""
-
-    rule_id: str
-    name: str
-    severity: Severity = Severity.ERROR
+RULES: dict[str, tuple[str, Refusals]] = {}
+"""By keyword: the rule's id, and its function of the part of an object on which that stands and of its value.
+What each id is called, and why it is wrong: vllm_phases.rules.objects."""
 
 
-RULES: dict[str, tuple[Rule, Refusals]] = {}
-"""By keyword: the rule, and its function of the part of an object on which that stands and of its value."""
-
-
-def rule(rule_id: str, name: str, keyword: str) -> Callable[[Refusals], Refusals]:
+def rule(rule_id: str, keyword: str) -> Callable[[Refusals], Refusals]:
     """Make a function the rule of a keyword."""
 
     def register(refusals: Refusals) -> Refusals:
-        RULES[keyword] = Rule(rule_id, name), refusals
+        RULES[keyword] = rule_id, refusals
         return refusals
 
     return register
@@ -61,14 +51,14 @@ def quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@rule("OBJ010", "invalid-name", "x-name")
+@rule("OBJ010", "x-name")
 def misspelt_name(name: str | int, form: str) -> Iterator[Refusal]:
     """Names become host names, DNS names or parts of a URL; a port may be a number instead."""
     if isinstance(name, str) and not FORMATS[form].fits(name):
         yield Refusal((), f"{quoted(name)} is not a {form} ({FORMATS[form]})")
 
 
-@rule("OBJ011", "invalid-label", "x-labels")
+@rule("OBJ011", "x-labels")
 def misspelt_labels(labels: Mapping[str, str], _: object) -> Iterator[Refusal]:
     """The keys and values of labels, which selectors and URLs carry."""
     yield from misspelt_keys(labels, _)
@@ -77,7 +67,7 @@ def misspelt_labels(labels: Mapping[str, str], _: object) -> Iterator[Refusal]:
             yield Refusal((key,), f"{quoted(value)} is not a label value ({FORMATS['label value']})")
 
 
-@rule("OBJ011", "invalid-label", "x-annotations")
+@rule("OBJ011", "x-annotations")
 def misspelt_keys(labels: Mapping[str, str], _: object) -> Iterator[Refusal]:
     """The keys of annotations are spelt like those of labels; their values are free."""
     for key in labels:
@@ -87,7 +77,7 @@ def misspelt_keys(labels: Mapping[str, str], _: object) -> Iterator[Refusal]:
             )
 
 
-@rule("OBJ012", "selector-mismatch", "x-selector")
+@rule("OBJ012", "x-selector")
 def selects_others(workload: Mapping[str, Any], _: object) -> Iterator[Refusal]:
     """A workload selects the pods that it makes."""
     selector = workload.get("selector", {})
@@ -103,14 +93,14 @@ def selects_others(workload: Mapping[str, Any], _: object) -> Iterator[Refusal]:
             )
 
 
-@rule("OBJ013", "invalid-quantity", "x-quantity")
+@rule("OBJ013", "x-quantity")
 def no_quantity(quantity: object, _: object) -> Iterator[Refusal]:
     """Quantities are numbers with at most one suffix of the International System or its binary kin."""
     if amount(quantity) is None:
         yield Refusal((), f"{quoted(quantity)} is not a quantity such as 500m, 2, 40G or 16Gi")
 
 
-@rule("OBJ014", "duplicate-entry", "x-kubernetes-list-map-keys")
+@rule("OBJ014", "x-kubernetes-list-map-keys")
 def repeated_entries(items: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Iterator[Refusal]:
     """Lists that are maps by some key: server-side apply, which Helm 4 uses, refuses a key given twice."""
     seen: dict[tuple[object, ...], int] = {}
@@ -121,13 +111,13 @@ def repeated_entries(items: Sequence[Mapping[str, Any]], keys: Sequence[str]) ->
             yield Refusal((index,), f"repeats entry {seen[key]} ({given})", "keep one of the two")
 
 
-@rule("OBJ014", "duplicate-entry", "x-unique-names")
+@rule("OBJ014", "x-unique-names")
 def repeated_names(items: Sequence[Mapping[str, Any]], _: object) -> Iterator[Refusal]:
     """The named ports of a container, which are a map by number, differ in name too."""
     yield from repeated_entries(items, ["name"])
 
 
-@rule("OBJ015", "invalid-resources", "x-resources")
+@rule("OBJ015", "x-resources")
 def unfit_resources(resources: Mapping[str, Any], _: object) -> Iterator[Refusal]:
     """Requests keep to limits; devices such as GPUs are whole and never promised twice."""
     limits, requests = (resources.get(part, {}) for part in ("limits", "requests"))
@@ -166,7 +156,7 @@ def _reserved(resource: str) -> bool:
     return _device(resource) or resource.startswith("hugepages-")
 
 
-@rule("OBJ016", "unknown-volume", "x-volumes")
+@rule("OBJ016", "x-volumes")
 def mounts_nothing(owner: Mapping[str, Any], _: object) -> Iterator[Refusal]:
     """A container mounts volumes of its own pod, or claims of its own StatefulSet."""
     path: KeyPath = ("template", "spec") if "template" in owner else ("spec",)
@@ -181,7 +171,7 @@ def mounts_nothing(owner: Mapping[str, Any], _: object) -> Iterator[Refusal]:
                     yield Refusal(place, f"{quoted(name)} is not a volume of the pod")
 
 
-@rule("OBJ017", "no-single-choice", "x-at-most-one-of")
+@rule("OBJ017", "x-at-most-one-of")
 def several(union: Mapping[str, Any], choices: Sequence[str]) -> Iterator[Refusal]:
     """Some types are a choice: one volume has one source."""
     made = [name for name in choices if union.get(name, "") != ""]
@@ -189,7 +179,7 @@ def several(union: Mapping[str, Any], choices: Sequence[str]) -> Iterator[Refusa
         yield Refusal((), f"{' and '.join(made)} exclude each other", "keep one of them")
 
 
-@rule("OBJ017", "no-single-choice", "x-one-of")
+@rule("OBJ017", "x-one-of")
 def none_or_several(union: Mapping[str, Any], choices: Sequence[str]) -> Iterator[Refusal]:
     """Some choices have to be made: a probe says how to probe."""
     if not set(choices) & set(union):
@@ -197,7 +187,7 @@ def none_or_several(union: Mapping[str, Any], choices: Sequence[str]) -> Iterato
     yield from several(union, choices)
 
 
-@rule("OBJ018", "invalid-rollout", "x-rollout")
+@rule("OBJ018", "x-rollout")
 def stuck_rollout(strategy: Mapping[str, Any], _: object) -> Iterator[Refusal]:
     """A Deployment rolls out by adding pods first, by removing pods first, or by recreating all."""
     rolling = strategy.get("rollingUpdate", {})

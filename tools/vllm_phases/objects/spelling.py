@@ -6,6 +6,7 @@ pkg/api/resource/quantity.go; which kind takes which name: pkg/apis/*/validation
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,6 +23,7 @@ class Format:
     longest: int
     words: str
 
+    @functools.lru_cache(maxsize=4096)  # noqa: B019  # the formats stand in this file and live for ever
     def fits(self, text: str) -> bool:
         """Whether a text is spelt so."""
         return len(text) <= self.longest and re.fullmatch(self.pattern, text) is not None
@@ -75,6 +77,7 @@ def name_format(kind: str, minor: str) -> str:
     return _NAMES.get(kind, "DNS-1123 subdomain")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_label_key(text: str) -> bool:
     """Whether a text can be the key of a label: a name of 63 characters, behind an optional DNS subdomain."""
     prefix, slash, name = text.rpartition("/")
@@ -87,7 +90,12 @@ def amount(quantity: object) -> Decimal | None:
 
     Exponents of more than three digits, which Kubernetes caps, count as none.
     """
-    match = _QUANTITY.fullmatch(str(quantity).strip())
+    return _amount(str(quantity).strip())
+
+
+@functools.lru_cache(maxsize=4096)
+def _amount(text: str) -> Decimal | None:
+    match = _QUANTITY.fullmatch(text)
     if match is None:
         return None
     number, unit, exponent = match.groups()

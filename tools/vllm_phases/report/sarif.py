@@ -14,7 +14,7 @@ from vllm_phases import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from vllm_phases.finding import Finding, Location
+    from vllm_phases.finding import Edit, Finding, Fix, Location
     from vllm_phases.rules import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -76,9 +76,33 @@ def _results(findings: Sequence[Finding], index: Mapping[str, int]) -> Iterator[
             "locations": [_location(finding.location)] if finding.location else [],
             "partialFingerprints": {_FINGERPRINT: fingerprint},
         }
+        if finding.fix and finding.fix.safe:
+            result["fixes"] = [_fix(finding, finding.fix)]
         if finding.rule_id in index:
             result["ruleIndex"] = index[finding.rule_id]
         yield result
+
+
+def _fix(finding: Finding, fix: Fix) -> dict[str, Any]:
+    """What `lint --fix` would do, file by file."""
+    files: dict[str, list[dict[str, Any]]] = {}
+    for edit in fix.edits:
+        replacement = {"deletedRegion": _region(edit), "insertedContent": {"text": edit.new}}
+        files.setdefault(edit.start.file, []).append(replacement)
+    changes = [
+        {"artifactLocation": _artifact(file), "replacements": replacements}
+        for file, replacements in files.items()
+    ]
+    return {"description": {"text": finding.remediation}, "artifactChanges": changes}
+
+
+def _region(edit: Edit) -> dict[str, int]:
+    return {
+        "startLine": edit.start.line,
+        "startColumn": edit.start.column,
+        "endLine": edit.end.line,
+        "endColumn": edit.end.column,
+    }
 
 
 def _location(place: Location) -> dict[str, Any]:

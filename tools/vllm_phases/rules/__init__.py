@@ -9,6 +9,7 @@ import functools
 import importlib
 import os
 import pkgutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Finding, Severity
@@ -19,9 +20,10 @@ from vllm_phases.rules.selection import Selection
 from vllm_phases.yaml_document import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from vllm_phases.finding import Location
+    from vllm_phases.finding import Fix, Location
+    from vllm_phases.sources.repair import Repair
 
     Locate = Callable[[Problem, object], "tuple[str, Location | None]"]
     """The path and the place to show for a problem of a subject."""
@@ -44,10 +46,41 @@ def known_ids() -> frozenset[str]:
 def run(
     context: Context, selection: Selection = EVERY_RULE, locate: Locate | None = None
 ) -> Iterator[Finding]:
-    """What the selected rules find. A rule that fails is told as LINT004, and the others go on."""
-    for rule in all_rules():
-        if rule.id in selection:
-            yield from _findings(rule, context, locate or written)
+    """What the selected rules find. A rule that fails is told as LINT004, and the others go on.
+
+    What an API server has against a value (OBJ) is left out where PKG, which knows the remedy, tells it.
+
+    locate  leads from what is read to another text, such as values; findings then have no fix
+    """
+    found = [
+        pair
+        for rule in all_rules()
+        if rule.id in selection
+        for pair in _findings(rule, context, locate or written)
+    ]
+    told = {place for finding, _ in found if finding.rule_id.startswith("PKG") for place in _places(finding)}
+    kept = [
+        pair
+        for pair in found
+        if not (pair[0].rule_id.startswith("OBJ") and _place(pair[0], pair[0].path) in told)
+    ]
+    if locate is not None:
+        yield from (finding for finding, _ in kept)
+        return
+    fixes = _fixes([problem.repair if problem else None for _, problem in kept])
+    for (finding, _), fix in zip(kept, fixes, strict=True):
+        yield replace(finding, fix=fix) if fix else finding
+
+
+def _places(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    """What a finding is about, and what holds that."""
+    yield _place(finding, finding.path)
+    yield _place(finding, finding.path.rpartition(".")[0])
+
+
+def _place(finding: Finding, path: str) -> tuple[str, str, str]:
+    """A path of the object that a finding is about."""
+    return finding.location.file if finding.location else "", finding.object, path
 
 
 def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
@@ -55,31 +88,46 @@ def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
     return ("" if problem.node is None else dotted(problem.node.path)), problem.location
 
 
-def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[Finding]:
+def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[tuple[Finding, Problem | None]]:
     """What a rule finds, each thing once, though several pairs may lead to it."""
     told: set[Finding] = set()
     try:
-        for subject in subjects(context.release, rule.scope):
-            if rule.applies(subject):
-                for problem in rule.check(subject, context):
-                    finding = _finding(rule, problem, *locate(problem, subject))
-                    if finding not in told:
-                        told.add(finding)
-                        yield finding
+        for subject, around in _subjects(rule, context):
+            for problem in rule.check(subject, around):
+                finding = _finding(rule, problem, *locate(problem, subject))
+                if finding not in told:
+                    told.add(finding)
+                    yield finding, problem
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
         message = f"rule {rule.id} failed: {type(error).__name__}: {error}"
         fix = "This is a fault of vllm-phases, not of your files: please report it."
-        yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix)
+        yield Finding("LINT004", "rule-failed", Severity.ERROR, message, fix), None
+
+
+def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
+    """What puts each problem right in its file; None where that is not certain."""
+    if not any(repairs):
+        return [None] * len(repairs)
+    from vllm_phases.sources.repair import fixes
+
+    return fixes(repairs)
+
+
+def _subjects(rule: Rule, context: Context) -> Iterator[tuple[object, Context]]:
+    """What a rule looks at, each with the deployment around it."""
+    for around in (context,) if rule.whole else context.deployments:
+        found = subjects(around.release, rule.scope)
+        for subject in filter(rule.applies, found) if rule.versioned else found:
+            yield subject, around
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:
     severity = problem.severity or rule.severity
     subject = "" if problem.node is None else object_id(problem.node)
-    return Finding(
-        rule.id, rule.name, severity, problem.message, problem.remediation, path, subject, location
-    )
+    message, fix, start = problem.message, problem.remediation, problem.start
+    return Finding(rule.id, rule.name, severity, message, fix, path, subject, location, start)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.rules import repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from vllm_phases.catalogue import EngineRelease, Flag, Resolution
     from vllm_phases.model import Argument
+    from vllm_phases.sources.repair import Repair
 
 # What the parser reads as a value of each type (vllm/utils/argparse_utils.py); other types take any text.
 _INT = r"[+-]?\d+(_\d+)*"
@@ -34,7 +36,14 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-@rule("ARG001", "unknown-flag", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "ARG001",
+    "unknown-flag",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the flag that it resembles most.",
+)
 def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag that no release up to the engine's has, or a beginning that fits several flags.
 
@@ -43,34 +52,57 @@ def unknown_flag(engine: Engine, context: Context) -> Iterator[Problem]:
 
     Bad:
         ```yaml
-        args: [Qwen/Qwen3-8B, --tensor-paralel-size=2]
+        args: [Qwen/Qwen3-8B, --max-modell-len=4096]
         ```
 
     Good:
         ```yaml
-        args: [Qwen/Qwen3-8B, --tensor-parallel-size=2]
+        args: [Qwen/Qwen3-8B, --max-model-len=4096]
+        ```
+        ```yaml
+        args: [Qwen/Qwen2.5-Omni-7B, --omni, --stage-configs-path=/etc/stages.yaml]  # vLLM-Omni's parser
         ```
 
     References:
         - `vllm serve --help=all` of the release, read by `vllm-phases catalogue add`
     """
+    if "omni" in engine.arguments:
+        return
     for option, resolution, release in _resolved(engine):
         if resolution.matches and resolution.flag is None:
             message = f"{_this(release)} takes {resolution.option} for any of {', '.join(resolution.matches)}"
-            yield Problem(option, message, "Write the whole flag.")
+            yield Problem(option, message, _successor(resolution.option, context) or "Write the whole flag.")
         elif (
             resolution.flag is None and not _last_with(resolution.option, release) and not _has_blank(option)
         ):
-            near = release.nearest(resolution.option)
-            yield Problem(
-                option,
-                f"{_this(release)} has no flag {resolution.option}"
-                + (f"; did you mean {near}?" if near else ""),
-                f"Write {near}." if near else f"Remove {resolution.option}.",
-            )
+            yield _unknown(option, resolution.option, release, context)
 
 
-@rule("ARG002", "removed-flag", Severity.ERROR, scope=Engine, versioned=True)
+def _unknown(option: Argument, name: str, release: EngineRelease, context: Context) -> Problem:
+    """A flag that no release of the catalogue has: an older one's, or else misspelt."""
+    message = f"{_this(release)} has no flag {name}"
+    if successor := _successor(name, context):
+        return Problem(option, f"{message} any more", successor)
+    if near := release.nearest(name):
+        repair = repairs.respelt(option.word, _written(option), near, safe=False)
+        return Problem(option, f"{message}; did you mean {near}?", f"Write {near}.", repair=repair)
+    return Problem(option, message, f"Remove {name}.")
+
+
+def _successor(name: str, context: Context) -> str | None:
+    """What to write instead of a flag that went away, where that is known."""
+    entry = context.facts("argument_successors").get(name.lstrip("-"))
+    return entry["use"] if entry else None
+
+
+@rule(
+    "ARG002",
+    "removed-flag",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="leaves it out where it does nothing any more, or gives its value to the flag that takes it now.",
+)
 def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag that only earlier releases have.
 
@@ -81,6 +113,10 @@ def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         image: vllm/vllm-openai:v0.13.0
         args: [Qwen/Qwen3-Embedding-4B, --task=embed]
+        ```
+        ```yaml
+        image: vllm/vllm-openai:v0.12.0
+        args: [Qwen/Qwen3-Embedding-4B, '--override-pooler-config={"pooling_type":"CLS"}']
         ```
 
     Good:
@@ -97,11 +133,19 @@ def removed_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         name = resolution.option
         if not resolution.matches and (last := _last_with(name, release)):
             message = f"{_this(release)} has no flag {name} any more; {last} was the last release that had it"
-            successor = context.facts("argument_successors").get(name.lstrip("-"), {}).get("use")
-            yield Problem(option, message, successor or f"Remove {name}, or run vLLM {last}.")
+            fact = context.facts("argument_successors").get(name.lstrip("-"), {})
+            fix = fact.get("use") or f"Remove {name}, or run vLLM {last}."
+            yield Problem(option, message, fix, repair=repairs.succeeded(option, fact, engine))
 
 
-@rule("ARG003", "bad-choice", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "ARG003",
+    "bad-choice",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="writes the choice that differs in upper and lower case only.",
+)
 def bad_choice(engine: Engine, context: Context) -> Iterator[Problem]:
     """A value that is not among those that the flag takes.
 
@@ -112,6 +156,9 @@ def bad_choice(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         image: vllm/vllm-openai:v0.13.0
         args: [Qwen/Qwen3-8B, --prefix-caching-hash-algo=sha256_cbor_64bit]
+        ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --dtype=BFloat16]
         ```
 
     Good:
@@ -129,10 +176,19 @@ def bad_choice(engine: Engine, context: Context) -> Iterator[Problem]:
             continue
         choices = ", ".join(map(str, flag.choices or ()))
         message = f"{_spelling(option)} is {value!r}, but takes only {choices}"
-        yield Problem(option, message, f"Choose one of {choices}.")
+        alike = [str(one) for one in flag.choices or () if str(one).lower() == value.lower()]
+        repair = repairs.value_set(option, alike[0]) if len(alike) == 1 else None
+        yield Problem(option, message, f"Choose one of {choices}.", repair=repair)
 
 
-@rule("ARG004", "bad-type", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "ARG004",
+    "bad-type",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="writes a whole number without an exponent, and a switch without =true.",
+)
 def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
     """A value that is not what the flag takes: no number, no JSON, or one where none belongs.
 
@@ -142,6 +198,9 @@ def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
     Bad:
         ```yaml
         args: [Qwen/Qwen3-8B, --max-model-len=1.31072e+05]
+        ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --enable-prefix-caching=true]
         ```
 
     Good:
@@ -159,14 +218,16 @@ def bad_type(engine: Engine, context: Context) -> Iterator[Problem]:
     for option, resolution, _ in _resolved(engine):
         if resolution.flag is not None and _is_spelt_out(option, resolution.flag):
             for message, remediation in _misfits(option, resolution.flag):
-                yield Problem(option, message, remediation)
+                yield Problem(option, message, remediation, repair=_without_truth(option))
     for option, flag, value in _given_values(engine):
         if _is_choice(value, flag) and (wanted := _wanted(value, _kind(flag))):
             message = f"{_spelling(option)} is {value!r}, but must be {wanted}"
-            yield Problem(option, message, f"Set {wanted}.")
+            yield Problem(option, message, f"Set {wanted}.", repair=_whole(option, value, wanted))
 
 
-@rule("ARG005", "abbreviated-flag", Severity.WARNING, scope=Engine, versioned=True)
+@rule(
+    "ARG005", "abbreviated-flag", Severity.WARNING, scope=Engine, versioned=True, fix="writes the whole flag."
+)
 def abbreviated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag that the parser only completes.
 
@@ -192,7 +253,28 @@ def abbreviated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
             message = (
                 f"{_this(release)} completes {resolution.option} to {spelling}; a later release may refuse it"
             )
-            yield Problem(option, message, f"Write {spelling}.")
+            repair = repairs.respelt(option.word, _written(option), spelling)
+            yield Problem(option, message, f"Write {spelling}.", repair=repair)
+
+
+def _written(option: Argument) -> str:
+    """The flag as it is written, without its value and its keys."""
+    return option.written.partition(".")[0]
+
+
+def _without_truth(option: Argument) -> Repair | None:
+    """A switch without the value true."""
+    text = option.word.text
+    if option.keys or not option.attached or option.values[0].text.lower() != "true":
+        return None
+    return repairs.respelt(option.word, text, option.written)
+
+
+def _whole(option: Argument, value: str, wanted: str) -> Repair | None:
+    """A whole number that is written with an exponent, in digits."""
+    if "whole number" not in wanted or not re.fullmatch(r"\d(\.\d+)?e\+?\d{1,2}", value):
+        return None
+    return repairs.value_set(option, f"{float(value):.0f}") if float(value).is_integer() else None
 
 
 def _is_spelt_out(option: Argument, flag: Flag) -> bool:

@@ -9,22 +9,31 @@ from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_official_image
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.model import Argument, Word
+    from vllm_phases.sources.repair import Repair
 
 Server = Literal["serve", "module", "unknown"]
 
 _QUOTED = re.compile(r"'.*'|\".*\"", re.DOTALL)
 _LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _DASH = re.compile(rf"[{_LONG_DASHES}]+\w")
+_FIRST = "Give the model as the first argument."
 _LEGACY = "vllm.entrypoints.api_server"
 
 
-@rule("ARG014", "flag-and-value-in-one-word", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG014",
+    "flag-and-value-in-one-word",
+    Severity.ERROR,
+    scope=Engine,
+    fix="writes = in place of the blank, for a flag with one value.",
+)
 def flag_and_value_in_one_word(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag and its value in one item of a list, with a blank between them.
 
@@ -56,10 +65,11 @@ def flag_and_value_in_one_word(engine: Engine, context: Context) -> Iterator[Pro
         flag, blank, value = option.word.text.partition(" ")
         if blank and " " in option.written:
             message = f"{flag} and its value are one word, {option.word.text!r}, which is no flag"
-            yield Problem(option, message, f"Write two items, {flag} and {value}, or {flag}={value}.")
+            fix = f"Write two items, {flag} and {value}, or {flag}={value}."
+            yield Problem(option, message, fix, repair=_joined(engine, option))
 
 
-@rule("ARG015", "quotes-in-value", Severity.ERROR, scope=Engine)
+@rule("ARG015", "quotes-in-value", Severity.ERROR, scope=Engine, fix="takes the quotes off.")
 def quotes_in_value(engine: Engine, context: Context) -> Iterator[Problem]:
     """A value that keeps its quotes, since no shell takes them off.
 
@@ -93,10 +103,18 @@ def quotes_in_value(engine: Engine, context: Context) -> Iterator[Problem]:
     for name, word in [("the model", word) for word in engine.arguments.positionals[:1]] + named:
         if word.known and len(word.text) > 1 and _QUOTED.fullmatch(word.text):
             message = f"{name} is {word.text}, in which the quotes belong to the value"
-            yield Problem(word, message, f"Write {word.text[1:-1]} without quotes of its own.")
+            plain = word.text[1:-1]
+            repair = repairs.respelt(word, word.text, plain)
+            yield Problem(word, message, f"Write {plain} without quotes of its own.", repair=repair)
 
 
-@rule("ARG016", "no-real-dash", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG016",
+    "no-real-dash",
+    Severity.ERROR,
+    scope=Engine,
+    fix="writes two short dashes, where that is a flag of the release.",
+)
 def no_real_dash(engine: Engine, context: Context) -> Iterator[Problem]:
     r"""A flag that begins with a long dash, as text programs make of two short ones.
 
@@ -119,7 +137,8 @@ def no_real_dash(engine: Engine, context: Context) -> Iterator[Problem]:
     for word in engine.words:
         if _DASH.match(word.text):
             plain = "--" + word.text.lstrip(_LONG_DASHES)
-            yield Problem(word, f"{word.text!r} begins with a dash that is none", f"Write {plain}.")
+            message = f"{word.text!r} begins with a dash that is none"
+            yield Problem(word, message, f"Write {plain}.", repair=_dashed(engine, word, plain))
 
 
 @rule("ARG017", "no-model", Severity.WARNING, scope=Engine)
@@ -129,6 +148,7 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
     Why:
         vLLM then serves its default, a small Qwen model, under that name. With --served-model-name it refuses
         to start from 0.17 on. A list such as that of --served-model-name takes a model behind it for its own.
+        With --config, vLLM looks for the model in first place or in the file, and else stops.
 
     Bad:
         ```yaml
@@ -143,13 +163,18 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, --port=8000]
         ```
         ```yaml
-        args: [--config=/etc/vllm/config.yaml]
+        args: [--config, /etc/vllm/config.yaml]
         ```
 
     References:
         - vllm/utils/argparse_utils.py, "should be provided as the first positional argument"
     """
     arguments = engine.arguments
+    if engine.config is not None and _server(engine) == "serve" and "model" not in arguments:
+        if engine.words[0].text.startswith("-"):
+            message = "no model is given in first place, and none in the file of --config"
+            yield Problem(engine.config, message, _FIRST, Severity.ERROR)
+        return
     unseen = arguments.open or "config" in arguments or any(not word.known for word in engine.words)
     if arguments.positionals or "model" in arguments or unseen or _server(engine) == "unknown":
         return
@@ -158,12 +183,16 @@ def no_model(engine: Engine, context: Context) -> Iterator[Problem]:
     swallowed = names.values[-1].text if names and len(names.values) > 1 else ""
     message = "no model is given" + (f"; {swallowed} is read as a further served name" if swallowed else "")
     where = names or engine.start or engine.container
-    yield Problem(
-        where, message, "Give the model as the first argument.", Severity.ERROR if refused else None
-    )
+    yield Problem(where, message, _FIRST, Severity.ERROR if refused else None)
 
 
-@rule("ARG018", "model-twice", Severity.ERROR, scope=Engine)
+@rule(
+    "ARG018",
+    "model-twice",
+    Severity.ERROR,
+    scope=Engine,
+    fix="leaves out true after a switch, and --model where it names the same model again.",
+)
 def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
     """A second model, or a word that belongs to no flag.
 
@@ -202,9 +231,12 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     words = [word for word in arguments.positionals if word.known and not _DASH.match(word.text)]
     named = arguments.last("model")
+    if named is not None and engine.configured(named):  # the model in first place wins
+        named = None
     if server == "serve" and named is not None and words:
         message = f"a model is given twice: {words[0].text} and --model {named.value or ''}".rstrip()
-        yield Problem(named, message, "Leave --model out.")
+        repair = repairs.without(named) if named.value == words[0].text else None
+        yield Problem(named, message, "Leave --model out.", repair=repair)
     elif server == "serve":
         yield from (_too_many(engine, word) for word in words[1:])
     elif words and named is None:
@@ -212,7 +244,14 @@ def model_twice(engine: Engine, context: Context) -> Iterator[Problem]:
         yield Problem(words[0], message, f"Write --model {words[0].text}, or start `vllm serve`.")
 
 
-@rule("ARG019", "model-flag", Severity.WARNING, scope=Engine, versioned=True)
+@rule(
+    "ARG019",
+    "model-flag",
+    Severity.WARNING,
+    scope=Engine,
+    versioned=True,
+    fix="leaves --model out where the model then is the first word.",
+)
 def model_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """`vllm serve` with --model in place of a first word.
 
@@ -238,12 +277,17 @@ def model_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         - vllm/utils/argparse_utils.py of 0.11.1 to 0.33.0; vllm/utils/__init__.py of 0.11.0
     """
     named = engine.arguments.last("model")
-    if named is None or _server(engine) != "serve" or engine.arguments.positionals:
+    if (
+        named is None
+        or _server(engine) != "serve"
+        or engine.arguments.positionals
+        or engine.configured(named)
+    ):
         return
     refused = not _from(engine, "0.11.1") and not named.attached
     message = "`vllm serve` refuses --model" if refused else "`vllm serve` takes --model only for now"
     fix = f"Give {named.value or 'the model'} as the first argument."
-    yield Problem(named, message, fix, Severity.ERROR if refused else None)
+    yield Problem(named, message, fix, Severity.ERROR if refused else None, _model_first(engine, named))
 
 
 @rule("ARG020", "entrypoint-twice", Severity.ERROR, scope=Engine)
@@ -351,7 +395,40 @@ def _too_many(engine: Engine, word: Word) -> Problem:
     message = f"{word.text} belongs to no flag, and the model is {engine.model or 'given already'}"
     if before is not None and before.flag is not None and before.flag.type is None:
         message = f"{message}; --{before.name} takes no value"
-    return Problem(word, message, f"Remove {word.text}, or put its flag before it.")
+    switch = before is not None and before.flag is not None and before.flag.type is None
+    repair = repairs.without_word(word) if switch and word.text.lower() == "true" else None
+    return Problem(word, message, f"Remove {word.text}, or put its flag before it.", repair=repair)
+
+
+def _joined(engine: Engine, option: Argument) -> Repair | None:
+    """A flag with one value in one word, joined by =."""
+    written, _, value = option.word.text.partition(" ")
+    flag = engine.release.resolve(written).flag if engine.release and "=" not in written else None
+    if (
+        flag is None
+        or flag.type is None
+        or flag.nargs not in (None, "?")
+        or " --" in f" {value}"
+        or value[:1] in ("", " ")
+    ):
+        return None
+    return repairs.respelt(option.word, f"{written} ", f"{written}=")
+
+
+def _dashed(engine: Engine, word: Word, plain: str) -> Repair | None:
+    """A long dash made two short ones; the item as a whole, for it may be written with an escape."""
+    if engine.release is None or engine.release.resolve(plain).flag is None:
+        return None
+    return repairs.rewritten(word, plain)
+
+
+def _model_first(engine: Engine, named: Argument) -> Repair | None:
+    """The model as the first word, where --model stands before everything else."""
+    if engine.words[:1] != (named.word,) or len(named.values) != 1:
+        return None
+    if named.attached:
+        return repairs.respelt(named.word, f"{named.written}=", "")
+    return repairs.without_word(named.word)
 
 
 def _option_before(engine: Engine, word: Word) -> Argument | None:

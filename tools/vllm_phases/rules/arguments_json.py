@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Engine
+from vllm_phases.model import Engine, Key
+from vllm_phases.rules import repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -22,7 +24,14 @@ _OF_KV_RULES = "kv-transfer-config"
 _TRUTHS = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"))
 
 
-@rule("ARG012", "unknown-json-key", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "ARG012",
+    "unknown-json-key",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the key that it resembles most.",
+)
 def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
     """A key in the JSON of a flag that the class behind it does not have; for --kv-transfer-config see KV002.
 
@@ -50,7 +59,7 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
         - catalogue/data/configs.json, read from the releases by `vllm-phases catalogue add`
     """
     for flag, config, release in _configs(engine):
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields:
                 continue
             name, fix = f"{key!r} of --{flag}", f"Remove {key} from --{flag}."
@@ -60,7 +69,9 @@ def unknown_json_key(engine: Engine, context: Context) -> Iterator[Problem]:
                 message = f"{message} any more; {last} was the last release that had it"
             elif near:
                 message, fix = f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-            yield Problem(option, message, fix, None if config.closed else Severity.WARNING)
+            option = where.argument if isinstance(where, Key) else where
+            repair = repairs.json_key_respelt(option, key, near[0]) if near and not last else None
+            yield Problem(where, message, fix, None if config.closed else Severity.WARNING, repair)
 
 
 @rule("ARG013", "bad-json-value", Severity.ERROR, scope=Engine, versioned=True)
@@ -100,10 +111,10 @@ def bad_json_value(engine: Engine, context: Context) -> Iterator[Problem]:
                     option, f"--{flag} is {option.value!r}, but must be a JSON object", "Write {…}."
                 )
         given = engine.arguments.object(flag) or {}
-        for key, option in _keys(engine, flag):
+        for key, where in _keys(engine, flag):
             if key in config.fields and (wanted := _misfit(given[key], config.fields[key])):
-                message = f"{key} of --{flag} is {given[key]!r}, but must be {wanted}"
-                yield Problem(option, message, f"Set {wanted}.")
+                message = f"{key} of --{flag} is {json.dumps(given[key])}, but must be {wanted}"
+                yield Problem(where, message, f"Set {wanted}.")
 
 
 def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
@@ -114,14 +125,16 @@ def _configs(engine: Engine) -> Iterator[tuple[str, Config, EngineRelease]]:
                 yield flag, config, engine.release
 
 
-def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument]]:
-    """Each key that is given, with the option that gives it."""
+def _keys(engine: Engine, flag: str) -> Iterator[tuple[str, Argument | Key]]:
+    """Each key that is given, with where that is: in the JSON, or an option of its own."""
     options = engine.arguments.all(flag)
     for key in engine.arguments.object(flag) or {}:
         dotted = (option for option in options if option.keys[:1] in ((key,), (f"{key}+",)))
         whole = (option for option in options if not option.keys)
-        if (option := next(dotted, None) or next(whole, None)) is not None:
+        if (option := next(dotted, None)) is not None:
             yield key.removesuffix("+"), option
+        elif (option := next(whole, None)) is not None:
+            yield key, option.key(key)
 
 
 def _last_with(release: EngineRelease, flag: str, key: str) -> str | None:

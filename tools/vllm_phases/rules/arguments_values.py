@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from vllm_phases.model import Argument
 
 
-@rule("ARG006", "repeated-flag", Severity.WARNING, scope=Engine)
+@rule(
+    "ARG006",
+    "repeated-flag",
+    Severity.WARNING,
+    scope=Engine,
+    fix="leaves the second one out where both have the same value.",
+)
 def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag that is given more than once, where only the last one counts.
 
@@ -29,6 +36,9 @@ def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```
         ```yaml
         args: [Qwen/Qwen3-8B, --served-model-name, chat, --served-model-name, qwen]
+        ```
+        ```yaml
+        args: [Qwen/Qwen3-8B, --max-model-len, "8192", --port=8000, --max-model-len, "8192"]
         ```
 
     Good:
@@ -46,7 +56,9 @@ def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     for option in engine.arguments.options:
         if option.keys or option.flag is None or option.flag.action == "append":
             continue
-        if (first := seen.get(option.name)) is not None:
+        first = seen.get(option.name)
+        overrides = first is not None and engine.configured(first) and not engine.configured(option)
+        if first is not None and not overrides:
             same = _told(first) == _told(option)
             message = (
                 f"--{option.name} is given again; {_told(first) or 'the first one'} before it is not used"
@@ -55,7 +67,8 @@ def repeated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
                 message = f"--{option.name} is given twice"
             several = option.flag.nargs in ("+", "*")
             fix = "Put all values after one flag." if several and not same else "Leave one of them out."
-            yield Problem(option, message, fix, Severity.NOTE if same else None)
+            repair = repairs.without(option) if same else None
+            yield Problem(option, message, fix, Severity.NOTE if same else None, repair)
         seen[option.name] = option
 
 
@@ -95,7 +108,7 @@ def json_beside_keys(engine: Engine, context: Context) -> Iterator[Problem]:
             yield Problem(option, message, "Write all of it as JSON, or all of it key by key.")
 
 
-@rule("ARG008", "deprecated-flag", Severity.WARNING, scope=Engine, versioned=True)
+@rule("ARG008", "deprecated-flag", Severity.WARNING, scope=Engine, versioned=True, fix="as for ARG002.")
 def deprecated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
     """A flag that the engine's release still takes, but calls deprecated or without effect.
 
@@ -106,6 +119,10 @@ def deprecated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
         ```yaml
         image: vllm/vllm-openai:v0.12.0
         args: [Qwen/Qwen3-Embedding-4B, --task=embed]
+        ```
+        ```yaml
+        image: vllm/vllm-openai:v0.12.0
+        args: [Qwen/Qwen3-8B, --disable-log-requests]
         ```
 
     Good:
@@ -131,7 +148,8 @@ def deprecated_flag(engine: Engine, context: Context) -> Iterator[Problem]:
             and _within(fact.get("deprecated"), engine.release.version)
         ):
             message = f"vLLM {engine.release.version} calls --{option.name} deprecated"
-            yield Problem(option, message, fact["use"])
+            repair = repairs.succeeded(option, fact, engine)
+            yield Problem(option, message, fact["use"], repair=repair)
 
 
 @rule("ARG009", "out-of-range", Severity.ERROR, scope=Engine)

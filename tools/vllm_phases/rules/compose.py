@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Document, Engine, Pod, Router, relations
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Substitute
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +26,13 @@ _SLOW_START = 300  # seconds; loading and compiling a small model takes minutes
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 
 
-@rule("PKG020", "quotes-in-environment-list", Severity.ERROR, scope=Pod)
+@rule(
+    "PKG020",
+    "quotes-in-environment-list",
+    Severity.ERROR,
+    scope=Pod,
+    fix="takes the quotes off, for variables of vLLM and its libraries.",
+)
 def quotes_in_environment_list(pod: Pod, context: Context) -> Iterator[Problem]:
     """A value in the list form of `environment` that stands in quotes of its own.
 
@@ -62,11 +71,12 @@ def quotes_in_environment_list(pod: Pod, context: Context) -> Iterator[Problem]:
         name, _, value = item.text().partition("=")
         if _QUOTED.fullmatch(value) and len(value) > 1:
             message = f"{name} is {value}, in which the quotes belong to the value"
-            known = name.startswith(_READERS)
-            yield Problem(item, message, f"Write {name}={value[1:-1]}.", None if known else Severity.WARNING)
+            fix, known = f"Write {name}={value[1:-1]}.", name.startswith(_READERS)
+            repair = Repair((Substitute(item, 0, len(name) + 1, value, value[1:-1]),)) if known else None
+            yield Problem(item, message, fix, None if known else Severity.WARNING, repair)
 
 
-@rule("PKG021", "bad-device-reservation", Severity.ERROR, scope=Pod)
+@rule("PKG021", "bad-device-reservation", Severity.ERROR, scope=Pod, fix="adds the capability gpu.")
 def bad_device_reservation(pod: Pod, context: Context) -> Iterator[Problem]:
     """A reservation of GPUs that docker compose refuses.
 
@@ -98,7 +108,8 @@ def bad_device_reservation(pod: Pod, context: Context) -> Iterator[Problem]:
         return
     for device in pod.spec.items("deploy", "resources", "reservations", "devices"):
         if not device.at("capabilities"):
-            yield Problem(device, "a device has no capabilities", "Add capabilities: [gpu].")
+            repair = repairs.entry_set(device, "capabilities", ["gpu"])
+            yield Problem(device, "a device has no capabilities", "Add capabilities: [gpu].", repair=repair)
         if device.at("count") and device.at("device_ids"):
             yield Problem(device, "a device has both count and device_ids", "Leave one of them out.")
 

@@ -17,6 +17,7 @@ _TOPICS = {
     "LINT": "the linter itself",
     "LLMD": "llm-d: sidecar, endpoint picker, InferencePool, routes",
     "NET": "ports, Services and policies",
+    "OBJ": "objects as an API server takes them",
     "OPS": "scaling, monitoring and updates",
     "PKG": "packaging and files",
     "RUN": "start, probes, drain, memory and volumes",
@@ -38,11 +39,12 @@ def book(rules: Sequence[Rule]) -> str:
 def _lines(rules: Sequence[Rule]) -> Iterator[str]:
     yield "# Rules of `vllm-phases lint`\n"
     yield "Made by `vllm-phases rules --write docs/rules.md` from the docstrings of the rules; do not edit.\n"
-    yield "| rule | name | severity | what is wrong |\n|---|---|---|---|"
+    yield "A rule with *fix* is put right by `lint --fix`, where the place in the file is certain.\n"
+    yield "| rule | name | severity | | what is wrong |\n|---|---|---|---|---|"
     for rule in rules:
         summary = rule.summary.replace("|", "\\|")
         link = f"[{rule.id}](#{rule.id.lower()}-{rule.name})"
-        yield f"| {link} | {rule.name} | {rule.severity.value} | {summary} |"
+        yield f"| {link} | {rule.name} | {rule.severity.value} | {'fix' if rule.fix else ''} | {summary} |"
     for topic, of_topic in groupby(rules, key=lambda rule: rule.topic):
         yield f"\n## {topic}: {_TOPICS.get(topic, topic)}\n"
         for rule in of_topic:
@@ -50,10 +52,11 @@ def _lines(rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _facts(rule: Rule) -> str:
-    """Severity, and the vLLM releases that it looks at."""
+    """Severity, the vLLM releases that it looks at, and what --fix does about it."""
     since = f"from vLLM {rule.since}" if rule.since else ""
     until = f"before vLLM {rule.until}" if rule.until else ""
     window = " and ".join(filter(None, (since, until)))
     if not window and rule.versioned:
         window = "needs the version of the engine"
-    return f"*{rule.severity.value}*" + (f", {window}" if window else "")
+    fixable = f"\n\nFix: {rule.fix}" if rule.fix else ""
+    return f"*{rule.severity.value}*" + (f", {window}" if window else "") + fixable

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
+from vllm_phases.rules import repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
 
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 _LIKENESS = 0.8  # every name begins alike, so difflib's default of 0.6 would take any for a misspelling
 
 
-@rule("ENV001", "unknown-environment", Severity.WARNING, scope=Engine, versioned=True)
+@rule(
+    "ENV001",
+    "unknown-environment",
+    Severity.WARNING,
+    scope=Engine,
+    versioned=True,
+    fix="leaves out what only a former engine read; with --unsafe-fixes, writes the name that it resembles most.",
+)
 def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
     """A VLLM_ variable that nothing in the engine's release reads.
 
@@ -30,6 +38,9 @@ def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
         image: vllm/vllm-openai:v0.21.0
         env:
           - {name: VLLM_ATTENTION_BACKEND, value: TRITON_ATTN}
+        ```
+        ```yaml
+        env: [{name: VLLM_USE_V1, value: "1"}, {name: VLLM_LOGING_LEVEL, value: DEBUG}]
         ```
 
     Good:
@@ -44,12 +55,21 @@ def unknown_environment(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     for name, variable in engine.variables.items():
         if engine.release and name.startswith("VLLM_") and name not in engine.release.env:
-            message, fix = _words(name, engine.release)
-            successor = context.facts("environment_successors").get(name, {}).get("use")
-            yield Problem(variable, message, successor or fix)
+            message, fix, near = _words(name, engine.release)
+            fact = context.facts("environment_successors").get(name, {})
+            repair = repairs.without_variable(variable) if fact.get("drop") else None
+            if near and not fact and near not in engine.variables:
+                repair = repairs.variable_renamed(variable, near, safe=False)
+            yield Problem(variable, message, fact.get("use") or fix, repair=repair)
 
 
-@rule("ENV002", "unread-name", Severity.WARNING, scope=Engine)
+@rule(
+    "ENV002",
+    "unread-name",
+    Severity.WARNING,
+    scope=Engine,
+    fix="writes the name that is read, where nothing else speaks of the old one.",
+)
 def unread_name(engine: Engine, context: Context) -> Iterator[Problem]:
     """A variable whose name nothing reads, close to one that is read.
 
@@ -80,10 +100,18 @@ def unread_name(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     for name, fact in context.facts("environment_successors").items():
         if fact.get("never") and name in engine.variables:
-            yield Problem(engine.variables[name], f"nothing reads {name}", fact["use"])
+            variable = engine.variables[name]
+            repair = repairs.variable_renamed(variable, fact["name"])
+            yield Problem(variable, f"nothing reads {name}", fact["use"], repair=repair)
 
 
-@rule("ENV003", "vllm-port-variable", Severity.WARNING, scope=Engine)
+@rule(
+    "ENV003",
+    "vllm-port-variable",
+    Severity.WARNING,
+    scope=Engine,
+    fix="leaves it out, where nothing else speaks of it.",
+)
 def vllm_port_variable(engine: Engine, context: Context) -> Iterator[Problem]:
     """VLLM_PORT that is meant as the port of the API, or is no number.
 
@@ -113,22 +141,22 @@ def vllm_port_variable(engine: Engine, context: Context) -> Iterator[Problem]:
     given = engine.variable("VLLM_PORT")
     if given is None:
         return
+    variable, out = engine.variables["VLLM_PORT"], repairs.without_variable(engine.variables["VLLM_PORT"])
     if not given.strip().isdecimal():
         message = f"VLLM_PORT is {given!r}, but must be a number"
-        yield Problem(engine.variables["VLLM_PORT"], message, "Remove VLLM_PORT.", Severity.ERROR)
+        yield Problem(variable, message, "Remove VLLM_PORT.", Severity.ERROR, out)
     elif int(given) == engine.port:
         message = (
             f"VLLM_PORT is {given}, the port of the API; it is the first port of the engine's own processes"
         )
-        yield Problem(
-            engine.variables["VLLM_PORT"], message, "Remove VLLM_PORT; --port sets the port of the API."
-        )
+        yield Problem(variable, message, "Remove VLLM_PORT; --port sets the port of the API.", repair=out)
 
 
-def _words(name: str, release: EngineRelease) -> tuple[str, str]:
+def _words(name: str, release: EngineRelease) -> tuple[str, str, str | None]:
+    """Message, remediation and the name that it resembles."""
     message = f"vLLM {release.version} does not read {name}"
     if last := last_release(release.version, lambda earlier: name in earlier.env):
-        return f"{message} any more; {last} was the last release that did", f"Remove {name}."
+        return f"{message} any more; {last} was the last release that did", f"Remove {name}.", None
     if near := get_close_matches(name, sorted(release.env), 1, _LIKENESS):
-        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-    return message, f"Remove {name}."
+        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}.", near[0]
+    return message, f"Remove {name}.", None

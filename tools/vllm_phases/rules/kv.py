@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.catalogue.store import sort_key
+from vllm_phases.model import mounts
 from vllm_phases.objects.spelling import amount
 
 if TYPE_CHECKING:
@@ -224,22 +225,9 @@ def configuration(engine: Engine, variable: str, context: Context) -> tuple[Node
 
 
 def mounted(engine: Engine, path: str, context: Context) -> Node | None:
-    """The entry of a ConfigMap that is mounted at a path."""
-    for mount in engine.container.mounts:
-        volume = engine.pod.volumes.get(mount.volume)
-        name = volume.text("configMap", "name") if volume is not None else ""
-        base = mount.path.rstrip("/")
-        if not name or (path != base and not path.startswith(base + "/")):
-            continue
-        data = context.release.config_data(engine.pod.namespace)(name) or {}
-        key = mount.sub_path if path == base else path.removeprefix(base + "/")
-        renamed = (
-            {item.text("path"): item.text("key") for item in volume.items("configMap", "items")}
-            if volume
-            else {}
-        )
-        return data.get(renamed.get(key, key))
-    return None
+    """The entry of a ConfigMap that is mounted at a path, or what a compose file has there."""
+    config = context.release.config_data(engine.pod.namespace)
+    return mounts.mounted(engine.pod, engine.container, path, config)
 
 
 def present(transfer: KvTransfer, engine: Engine) -> bool:

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, relations
-from vllm_phases.rules import kv
+from vllm_phases.model.engine import is_official_image
+from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.history import last_release
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import RenameKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vllm_phases.catalogue import EngineRelease
     from vllm_phases.model import KvTransfer
+    from vllm_phases.sources.repair import Repair
 
 _LITERAL = re.compile(r"'(\w+)'")
 _DEAD_FIELDS = ("kv_rank", "kv_parallel_size", "kv_ip")
@@ -65,14 +68,15 @@ def unknown_connector(engine: Engine, context: Context) -> Iterator[Problem]:
             continue
         if transfer.connector not in release.connectors:
             severity = None if _is_sure(transfer, engine, release, context) else Severity.WARNING
-            yield Problem(transfer.argument, *_connector_words(transfer, release, context), severity)
+            yield Problem(
+                transfer.key("kv_connector"), *_connector_words(transfer, release, context), severity
+            )
 
 
 def _is_sure(transfer: KvTransfer, engine: Engine, release: EngineRelease, context: Context) -> bool:
     """Whether no plugin and no newer release brings the connector."""
     in_tree = transfer.connector in context.facts("kv_connectors")
-    official = engine.container.image.name in context.facts("engine_images")
-    return (in_tree or official) and not release.newer_than_catalogue
+    return (in_tree or is_official_image(engine.container.image)) and not release.newer_than_catalogue
 
 
 def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Context) -> tuple[str, str]:
@@ -81,14 +85,22 @@ def _connector_words(transfer: KvTransfer, release: EngineRelease, context: Cont
     if last := last_release(release.version, lambda earlier: name in earlier.connectors):
         instead = context.facts("kv_connectors").get(name, {}).get("renamed") or "NixlConnector"
         return f"{message} any more; {last} was the last release that had it", f"Set {instead}."
-    if near := get_close_matches(name, sorted(release.connectors), 1):
-        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
     if name in context.facts("kv_connectors"):
         return f"{message} yet", "Run a newer vLLM, or set NixlConnector."
+    begun = [other for other in sorted(release.connectors) if other.startswith(name)]
+    if near := begun or get_close_matches(name, sorted(release.connectors), 1):
+        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
     return message, "Set one of vLLM's connectors, or kv_connector_module_path to the module that has it."
 
 
-@rule("KV002", "unknown-kv-field", Severity.ERROR, scope=Engine, versioned=True)
+@rule(
+    "KV002",
+    "unknown-kv-field",
+    Severity.ERROR,
+    scope=Engine,
+    versioned=True,
+    fix="with --unsafe-fixes, writes the field that it resembles most.",
+)
 def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     """A field of --kv-transfer-config that the engine's release does not have.
 
@@ -121,16 +133,27 @@ def unknown_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     for transfer in engine.kv.all() if engine.kv and release else ():
         for name in transfer.config:
             if release and name not in release.kv_transfer_fields:
-                yield Problem(transfer.argument, *_field_words(name, release))
+                message, fix, near = _field_words(name, release)
+                repair = _field_respelt(engine, name, near) if near and transfer is engine.kv else None
+                yield Problem(transfer.key(name), message, fix, repair=repair)
 
 
-def _field_words(name: str, release: EngineRelease) -> tuple[str, str]:
+def _field_respelt(engine: Engine, name: str, near: str) -> Repair | None:
+    """A field under the name that it resembles, where it is given."""
+    options = engine.arguments.all("kv-transfer-config")
+    given = [option for option in options if not option.keys or option.keys == (name,)]
+    return repairs.json_key_respelt(given[-1], name, near) if given else None
+
+
+def _field_words(name: str, release: EngineRelease) -> tuple[str, str, str | None]:
+    """Message, remediation and the field that it resembles."""
     message = f"vLLM {release.version} has no field {name} in --kv-transfer-config"
     if last := last_release(release.version, lambda earlier: name in earlier.kv_transfer_fields):
-        return f"{message} any more; {last} was the last release that had it", f"Remove {name}."
+        return f"{message} any more; {last} was the last release that had it", f"Remove {name}.", None
     if near := get_close_matches(name, sorted(release.kv_transfer_fields), 1):
-        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}."
-    return message, f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+        return f"{message}; did you mean {near[0]}?", f"Write {near[0]}.", near[0]
+    fix = f"Remove {name}, or move it into kv_connector_extra_config if the connector reads it."
+    return message, fix, None
 
 
 @rule("KV003", "kv-role-missing", Severity.ERROR, scope=Engine)
@@ -190,7 +213,7 @@ def bad_kv_value(engine: Engine, context: Context) -> Iterator[Problem]:
             field = engine.release.kv_transfer_fields.get(name) if engine.release else None
             if field and kv.known(value) and (wanted := _wanted(value, field.type)):
                 message = f"{name} is {json.dumps(value)}, but must be {wanted}"
-                yield Problem(transfer.argument, message, f"Set {name} to {wanted}.")
+                yield Problem(transfer.key(name), message, f"Set {name} to {wanted}.")
 
 
 def _wanted(value: Any, kind: str) -> str | None:
@@ -208,7 +231,7 @@ def _wanted(value: Any, kind: str) -> str | None:
     return None
 
 
-@rule("KV005", "ignored-kv-field", Severity.WARNING, scope=Engine, versioned=True)
+@rule("KV005", "ignored-kv-field", Severity.WARNING, scope=Engine, versioned=True, fix="leaves them out.")
 def ignored_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
     """A field of --kv-transfer-config that vLLM takes, but nothing reads.
 
@@ -247,10 +270,18 @@ def ignored_kv_field(engine: Engine, context: Context) -> Iterator[Problem]:
         if dead:
             verb = "is" if len(dead) == 1 else "are"
             message = f"{' and '.join(dead)} {verb} read by nothing under {transfer.connector}"
-            yield Problem(transfer.argument, message, f"Remove {' and '.join(dead)}.")
+            top = transfer is engine.kv
+            repair = repairs.json_without(transfer.argument, dead) if top else None
+            yield Problem(transfer.key(dead[0]), message, f"Remove {' and '.join(dead)}.", repair=repair)
 
 
-@rule("KV007", "unread-connector-option", Severity.WARNING, scope=Engine)
+@rule(
+    "KV007",
+    "unread-connector-option",
+    Severity.WARNING,
+    scope=Engine,
+    fix="with --unsafe-fixes, writes the option that it resembles most.",
+)
 def unread_connector_option(engine: Engine, context: Context) -> Iterator[Problem]:
     """An option in kv_connector_extra_config that the connector does not read.
 
@@ -286,10 +317,19 @@ def unread_connector_option(engine: Engine, context: Context) -> Iterator[Proble
             if name in keys and kv.within(engine, keys[name].get("since"), keys[name].get("until")) is False:
                 window = _window(keys[name])
                 message = f"{transfer.connector} of this release does not read {name}, which is {window}"
-                yield Problem(transfer.argument, message, f"Remove {name}, or run such a release.")
+                yield Problem(transfer.option(name), message, f"Remove {name}, or run such a release.")
             elif name not in keys and (near := get_close_matches(name, sorted(keys), 1, 0.8)):
                 message = f"{transfer.connector} does not read {name}; did you mean {near[0]}?"
-                yield Problem(transfer.argument, message, f"Write {near[0]}.")
+                repair = _respelt(engine, transfer, name, near[0])
+                yield Problem(transfer.option(name), message, f"Write {near[0]}.", repair=repair)
+
+
+def _respelt(engine: Engine, transfer: KvTransfer, name: str, near: str) -> Repair | None:
+    """An option of the outer connector under another name."""
+    if transfer is not engine.kv or near in transfer.extra:
+        return None
+    path = ("kv_connector_extra_config", name)
+    return repairs.json_changed(transfer.argument, path, lambda node: RenameKey(node, near), safe=False)
 
 
 def _window(key: dict[str, str]) -> str:
@@ -332,7 +372,9 @@ def engine_id_inside_multi_connector(engine: Engine, context: Context) -> Iterat
                 message = (
                     f"{child.connector or 'a connector'} inside MultiConnector has an engine_id of its own"
                 )
-                yield Problem(child.argument, message, "Move engine_id to the MultiConnector, or remove it.")
+                yield Problem(
+                    child.key("engine_id"), message, "Move engine_id to the MultiConnector, or remove it."
+                )
 
 
 @rule("KV009", "empty-multi-connector", Severity.ERROR, scope=Engine)
@@ -370,7 +412,13 @@ def empty_multi_connector(engine: Engine, context: Context) -> Iterator[Problem]
             yield Problem(transfer.argument, message, fix)
 
 
-@rule("KV010", "expandable-segments-with-connector", Severity.ERROR, scope=Engine)
+@rule(
+    "KV010",
+    "expandable-segments-with-connector",
+    Severity.ERROR,
+    scope=Engine,
+    fix="leaves expandable_segments out.",
+)
 def expandable_segments(engine: Engine, context: Context) -> Iterator[Problem]:
     """PyTorch's expandable segments beside a KV connector.
 
@@ -409,9 +457,10 @@ def expandable_segments(engine: Engine, context: Context) -> Iterator[Problem]:
     refused = kv.has(engine, "expandableSegmentsRefused", context)
     message = f"expandable_segments:True cannot stand beside {engine.kv.connector}"
     fix = "Remove expandable_segments from PYTORCH_CUDA_ALLOC_CONF."
-    yield Problem(
-        engine.variables["PYTORCH_CUDA_ALLOC_CONF"], message, fix, None if refused else Severity.WARNING
-    )
+    variable, severity = engine.variables["PYTORCH_CUDA_ALLOC_CONF"], None if refused else Severity.WARNING
+    left = ",".join(part for part in given.split(",") if not part.startswith("expandable_segments"))
+    repair = repairs.variable_value(variable, left) if left else repairs.without_variable(variable)
+    yield Problem(variable, message, fix, severity, repair)
 
 
 @rule("KV011", "hybrid-cache-forced", Severity.ERROR, scope=Engine, versioned=True)
@@ -498,7 +547,7 @@ def hybrid_cache_lost(engine: Engine, context: Context) -> Iterator[Problem]:
         if supported is False or (supported and not decided):
             message = f"{transfer.connector} turns the hybrid KV cache off, so {engine.model} holds far fewer tokens"
             other = "Set --no-disable-hybrid-kv-cache-manager." if supported else "Set another connector."
-            yield Problem(transfer.argument, message, other)
+            yield Problem(transfer.key("kv_connector"), message, other)
 
 
 @rule("KV013", "connector-not-in-image", Severity.ERROR, scope=Engine)
@@ -532,7 +581,9 @@ def connector_not_in_image(engine: Engine, context: Context) -> Iterator[Problem
         if images and image in context.facts("engine_images") and image not in images:
             message = f"{transfer.connector} does not run in the image {image}"
             yield Problem(
-                transfer.argument, message, f"Use an image of {' or '.join(images)}, or NixlConnector."
+                transfer.key("kv_connector"),
+                message,
+                f"Use an image of {' or '.join(images)}, or NixlConnector.",
             )
 
 
@@ -565,7 +616,9 @@ def pinned_engine_id(engine: Engine, context: Context) -> Iterator[Problem]:
         given = transfer.config.get("engine_id")
         if given and kv.known(given) and engine.pod.platform == "kubernetes":
             message = f"engine_id is {given!r} in every pod and after every restart"
-            yield Problem(transfer.argument, message, "Remove engine_id: each process then makes its own.")
+            yield Problem(
+                transfer.key("engine_id"), message, "Remove engine_id: each process then makes its own."
+            )
 
 
 @rule("KV015", "kv-role-against-label", Severity.ERROR, scope=Engine)
@@ -605,7 +658,7 @@ def kv_role_against_label(engine: Engine, context: Context) -> Iterator[Problem]
     if engine.kv and wrong and engine.kv.role == wrong and not pooled:
         message = f"the pod is labelled {said}, but its kv_role is {wrong}"
         right = "kv_producer" if said == "prefill" else "kv_consumer"
-        yield Problem(engine.kv.argument, message, f"Set kv_role to {right}.")
+        yield Problem(engine.kv.key("kv_role"), message, f"Set kv_role to {right}.")
 
 
 _ROLE_LABELS = ("llm-d.ai/role", "app.kubernetes.io/component", "role")

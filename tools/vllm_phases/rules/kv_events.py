@@ -50,7 +50,7 @@ def events_off(engine: Engine, context: Context) -> Iterator[Problem]:
         message = "--kv-events-config does not set enable_kv_cache_events, so no event is published"
         yield Problem(flag, message, "Set enable_kv_cache_events to true, or remove --kv-events-config.")
     elif config["enable_kv_cache_events"] is True and config.get("publisher") == "null":
-        yield Problem(flag, "the publisher null drops every event", "Set publisher to zmq.")
+        yield Problem(flag.key("publisher"), "the publisher null drops every event", "Set publisher to zmq.")
 
 
 @rule("KV082", "events-without-prefix-caching", Severity.WARNING, scope=Engine)
@@ -109,4 +109,6 @@ def events_to_itself(engine: Engine, context: Context) -> Iterator[Problem]:
     endpoint = str(config.get("endpoint") or "")
     if flag and config.get("enable_kv_cache_events") is True and _SELF.fullmatch(endpoint):
         message = f"the endpoint {endpoint} is dialled, not listened on"
-        yield Problem(flag, message, "Write tcp://*:PORT to listen, or the subscriber's name to dial.")
+        yield Problem(
+            flag.key("endpoint"), message, "Write tcp://*:PORT to listen, or the subscriber's name to dial."
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.command import invocations
-from vllm_phases.rules import kv
+from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -94,7 +94,13 @@ def rdma_without_ipc_lock(engine: Engine, context: Context) -> Iterator[Problem]
         yield Problem(security if security else engine.node, message, fix)
 
 
-@rule("KV052", "host-address-guessed", Severity.WARNING, scope=Engine)
+@rule(
+    "KV052",
+    "host-address-guessed",
+    Severity.WARNING,
+    scope=Engine,
+    fix="sets VLLM_HOST_IP from fieldRef status.hostIP, in Kubernetes.",
+)
 def host_address_guessed(engine: Engine, context: Context) -> Iterator[Problem]:
     """An engine on its machine's network that guesses the address which it tells its peers.
 
@@ -130,7 +136,9 @@ def host_address_guessed(engine: Engine, context: Context) -> Iterator[Problem]:
     transfer = kv.over(engine, "mooncake", context) or kv.over(engine, "p2pNccl", context)
     if transfer and kv.host_network(engine.pod) and kv.unset(engine, "VLLM_HOST_IP"):
         message = f"VLLM_HOST_IP is not set, so {transfer.connector} announces whichever address it guesses"
-        yield Problem(transfer.argument, message, "Set VLLM_HOST_IP, in a pod from fieldRef status.hostIP.")
+        fix = "Set VLLM_HOST_IP, in a pod from fieldRef status.hostIP."
+        repair = repairs.variable_from_field(engine, "VLLM_HOST_IP", "status.hostIP")
+        yield Problem(transfer.argument, message, fix, repair=repair)
 
 
 @rule("KV053", "store-without-configuration", Severity.ERROR, scope=Engine)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
-from vllm_phases.rules import kv
+from vllm_phases.rules import kv, repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vllm_phases.model import Variable
+    from vllm_phases.model import KvTransfer, Variable
+    from vllm_phases.sources.repair import Repair
 
 _HOST = "VLLM_NIXL_SIDE_CHANNEL_HOST"
 _PORT = "VLLM_NIXL_SIDE_CHANNEL_PORT"
@@ -56,6 +58,13 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: UCX_TLS, value: tcp}]
         ```
+        ```yaml
+        image: registry.example.net/gaudi/vllm:1.22
+        command: [vllm, serve]
+        args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+        env: [{name: UCX_TLS, value: tcp}]
+        resources: {limits: {nvidia.com/gpu: 1}}
+        ```
 
     References:
         - https://github.com/ai-dynamo/nixl/pull/1617
@@ -64,7 +73,7 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
     nixl = kv.over(engine, "nixl", context)
     if not listed or nixl is None or listed.startswith("^") or not kv.known(listed):
         return
-    if nixl.config.get("kv_buffer_device") not in (None, "cuda") or not _on_gpu(engine):
+    if nixl.config.get("kv_buffer_device") not in (None, "cuda") or not _on_gpu(engine, context):
         return
     backends = kv.option(nixl, "backends", ["UCX"])
     allowed = {part.strip() for part in listed.split(",")}
@@ -75,14 +84,21 @@ def ucx_without_cuda(engine: Engine, context: Context) -> Iterator[Problem]:
         yield Problem(engine.variables["UCX_TLS"], message, "Add cuda to UCX_TLS, or leave it unset.")
 
 
-def _on_gpu(engine: Engine) -> bool:
+def _on_gpu(engine: Engine, context: Context) -> bool:
     """Whether the engine surely runs on a GPU of NVIDIA or AMD."""
-    image = engine.container.image.name
-    asked = engine.gpu.kind not in ("none", "unknown") and image != "vllm-openai-xpu"
-    return image in ("vllm-openai", "vllm-openai-rocm") or asked
+    image = engine.container.image
+    others = kv.listed("otherAccelerators", context)
+    asked = engine.gpu.kind not in ("none", "unknown") and not any(part in image.path for part in others)
+    return image.name in ("vllm-openai", "vllm-openai-rocm") or asked
 
 
-@rule("KV040", "side-channel-host", Severity.ERROR, scope=Engine)
+@rule(
+    "KV040",
+    "side-channel-host",
+    Severity.ERROR,
+    scope=Engine,
+    fix="sets it from fieldRef status.podIP, in Kubernetes.",
+)
 def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
     """NIXL's side channel on an address that a peer in another pod cannot dial.
 
@@ -102,6 +118,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
         ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo, model.aibrix.ai/kv-connector-type: nixl}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
+        ```
 
     Good:
         ```yaml
@@ -115,6 +140,15 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         envFrom: [{configMapRef: {name: elsewhere}}]
         ```
+        ```yaml
+        metadata: {labels: {model.aibrix.ai/name: demo}}  # AIBrix tells decode the pod's address itself
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
+              env: [{name: VLLM_NIXL_SIDE_CHANNEL_HOST, value: 0.0.0.0}]
+        ```
 
     References:
         - https://github.com/vllm-project/vllm/issues/27083
@@ -124,19 +158,30 @@ def side_channel_host(engine: Engine, context: Context) -> Iterator[Problem]:
     if nixl is None or not _is_dialled(engine, nixl.connector, kv.option(nixl, "bidirectional_kv_xfer")):
         return
     fix = f"Set {_HOST} from fieldRef status.podIP."
+    repair = repairs.variable_from_field(engine, _HOST, "status.podIP")
     host = engine.variables.get(_HOST)
     if host is None and kv.unset(engine, _HOST) and engine.pod.platform != "shell":
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
         message = f"{_HOST} is not set, so peers are told to dial localhost"
-        yield Problem(nixl.argument, message, fix, severity)
-    elif host is not None and (why := _undialable(host, engine)):
+        yield Problem(nixl.argument, message, fix, severity, repair)
+    elif host is not None and (why := _undialable(host, engine)) and not _dialled_by_router(engine, context):
         severity = None if kv.address_of_its_own(engine.pod) else Severity.WARNING
-        yield Problem(host, f"{_HOST} is {why}", fix, severity)
+        yield Problem(host, f"{_HOST} is {why}", fix, severity, repair)
 
 
 def _is_dialled(engine: Engine, connector: str, bidirectional: object) -> bool:
     """Whether peers open connections to an engine: decode only answers when it pushes or hands KV back."""
     return engine.role != "decode" or connector == "NixlPushConnector" or bidirectional is True
+
+
+def _dialled_by_router(engine: Engine, context: Context) -> bool:
+    """Whether a router tells decode the pod's own address, whatever prefill says, and all of it listens."""
+    labels = engine.pod.labels
+    router = any(
+        label in labels and labels.get(chosen, "shfs") == "shfs"
+        for label, chosen in kv.listed("routersThatDial", context).items()
+    )
+    return router and engine.variable(_HOST) in ("0.0.0.0", "::", "[::]")
 
 
 def _undialable(host: Variable, engine: Engine) -> str | None:
@@ -177,7 +222,7 @@ def nixl_kv_both(engine: Engine, context: Context) -> Iterator[Problem]:
     nixl = kv.over(engine, "nixl", context)
     if nixl and nixl.role == "kv_both" and kv.has(engine, "nixlKvBothDeprecated", context):
         message = "kv_role kv_both is deprecated for NIXL"
-        yield Problem(nixl.argument, message, "Set kv_producer for prefill and kv_consumer for decode.")
+        yield Problem(nixl.key("kv_role"), message, "Set kv_producer for prefill and kv_consumer for decode.")
 
 
 @rule("KV042", "nixl-pipeline-parallel", Severity.ERROR, scope=Engine)
@@ -343,7 +388,7 @@ def lease_too_short(engine: Engine, context: Context) -> Iterator[Problem]:
         )
 
 
-@rule("KV045", "nixl-buffer-device", Severity.ERROR, scope=Engine)
+@rule("KV045", "nixl-buffer-device", Severity.ERROR, scope=Engine, fix="sets the only device that there is.")
 def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
     """A kv_buffer_device that NIXL does not have on the image's platform.
 
@@ -372,10 +417,16 @@ def nixl_buffer_device(engine: Engine, context: Context) -> Iterator[Problem]:
     if nixl and devices and device and kv.known(device) and device not in devices:
         image = engine.container.image.name
         message = f"kv_buffer_device is {device!r}, but in {image} it can be {' or '.join(devices)}"
-        yield Problem(nixl.argument, message, f"Set kv_buffer_device to {devices[0]}, or remove it.")
+        fix = f"Set kv_buffer_device to {devices[0]}, or remove it."
+        repair = _device_set(nixl, devices[0]) if len(devices) == 1 and nixl is engine.kv else None
+        yield Problem(nixl.key("kv_buffer_device"), message, fix, repair=repair)
 
 
-@rule("KV046", "state-layout-unset", Severity.WARNING, scope=Engine)
+def _device_set(nixl: KvTransfer, device: str) -> Repair | None:
+    return repairs.json_changed(nixl.argument, ("kv_buffer_device",), lambda node: Set(node, device))
+
+
+@rule("KV046", "state-layout-unset", Severity.WARNING, scope=Engine, fix="sets DS.")
 def state_layout_unset(engine: Engine, context: Context) -> Iterator[Problem]:
     """A model with Mamba layers under NIXL without the layout of their state that transfers need.
 
@@ -402,7 +453,8 @@ def state_layout_unset(engine: Engine, context: Context) -> Iterator[Problem]:
         return
     if kv.unset(engine, name) or engine.variable(name) == "SD":
         message = f"{engine.model} has Mamba layers, whose state NIXL moves in the layout DS only"
-        yield Problem(engine.variables.get(name) or nixl.argument, message, f"Set {name}=DS on both roles.")
+        where, fix = engine.variables.get(name) or nixl.argument, f"Set {name}=DS on both roles."
+        yield Problem(where, message, fix, repair=repairs.variable_set(engine, name, "DS"))
 
 
 @rule("KV047", "rdma-transport-without-device", Severity.WARNING, scope=Engine)

@@ -157,14 +157,14 @@ def p2p_proxy_options(engine: Engine, context: Context) -> Iterator[Problem]:
         proxy, http = p2p.extra.get("proxy_port"), p2p.extra.get("http_port")
         if isinstance(proxy, int):
             message = f"proxy_port is the number {proxy}, but P2pNcclConnector takes a text"
-            yield Problem(p2p.argument, message, f'Write "{proxy}" in quotes.')
+            yield Problem(p2p.option("proxy_port"), message, f'Write "{proxy}" in quotes.')
         if p2p.extra.get("proxy_ip") and not http:
             yield Problem(
                 p2p.argument, "proxy_ip is set without http_port", "Set http_port to the engine's --port."
             )
         elif http and kv.known(http) and engine.port is not None and str(http) != str(engine.port):
             message = f"http_port is {http}, but the engine listens on {engine.port}"
-            yield Problem(p2p.argument, message, f"Set http_port to {engine.port}.")
+            yield Problem(p2p.option("http_port"), message, f"Set http_port to {engine.port}.")
 
 
 @rule("KV063", "p2p-memory-pool", Severity.ERROR, scope=Engine)
@@ -400,7 +400,9 @@ def p2p_on_slice(engine: Engine, context: Context) -> Iterator[Problem]:
         if engine.gpu.kind == "hami":
             message = "P2pNcclConnector uses NCCL's cuMem path, which fails under HAMi's library"
             yield Problem(
-                p2p.argument, message, "Set NixlConnector on slices, or give the engine whole cards."
+                p2p.key("kv_connector"),
+                message,
+                "Set NixlConnector on slices, or give the engine whole cards.",
             )
 
 
@@ -446,4 +448,4 @@ def p2p_settings_differ(release: Release, context: Context) -> Iterator[Problem]
         kinds = [kv.option(p2p, "send_type", "PUT_ASYNC") for p2p in both]
         if None not in kinds and kinds[0] != kinds[1]:
             message = f"send_type is {kinds[0]} on prefill and {kinds[1]} on decode"
-            yield Problem(both[1].argument, message, "Set the same send_type on both.")
+            yield Problem(both[1].option("send_type"), message, "Set the same send_type on both.")

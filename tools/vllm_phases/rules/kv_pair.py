@@ -138,7 +138,7 @@ def connectors_differ(release: Release, context: Context) -> Iterator[Problem]:
         given, wanted = (_shown(engine, side) for engine, side in ((prefill, ways), (decode, others)))
         if given and wanted:
             message = f"prefill has {given.connector} and decode has {wanted.connector}, which cannot talk"
-            yield Problem(wanted.argument, message, "Set the same kv_connector on both.")
+            yield Problem(wanted.key("kv_connector"), message, "Set the same kv_connector on both.")
 
 
 def _ways(engine: Engine, context: Context) -> dict[tuple[str, str], KvTransfer] | None:
@@ -522,7 +522,7 @@ def connector_options_differ(release: Release, context: Context) -> Iterator[Pro
                 read = key in (kv.fact(one, context).get("keys") or {})
                 if read and None not in (given, wanted) and not _agree(given, wanted):
                     message = f"{key} is {given} on prefill and {wanted} on decode"
-                    yield Problem(other.argument, message, f"Set the same {key} on both.")
+                    yield Problem(other.option(key), message, f"Set the same {key} on both.")
 
 
 def _facing(prefill: Engine, decode: Engine, context: Context) -> Iterator[tuple[KvTransfer, KvTransfer]]:

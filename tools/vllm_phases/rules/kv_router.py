@@ -560,7 +560,7 @@ def p2p_registration_port(router: Router, context: Context) -> Iterator[Problem]
             and _called(router, str(p2p.extra.get("proxy_ip")), context)
         ):
             message = f"proxy_port is {port}, but the router listens for engines on {listens}"
-            yield Problem(p2p.argument, message, f'Set proxy_port to "{listens}".')
+            yield Problem(p2p.option("proxy_port"), message, f'Set proxy_port to "{listens}".')
 
 
 def _called(router: Router, host: str, context: Context) -> bool:

@@ -19,7 +19,7 @@ def unreadable(subject: Elsewhere, context: Context) -> Iterator[Problem]:
 
     Why:
         kubectl and docker compose refuse broken YAML. A template is told as a warning: it must be rendered
-        before it says anything.
+        before it says anything. In a folder, only what looks like a manifest is told.
 
     Bad:
         ```text
@@ -89,7 +89,7 @@ def rule_failed(subject: Elsewhere, context: Context) -> Iterator[Problem]:
     return iter(())
 
 
-@rule("LINT003", "unknown-version", Severity.NOTE, scope=Release)
+@rule("LINT003", "unknown-version", Severity.NOTE, scope=Release, whole=True)
 def unknown_version(release: Release, context: Context) -> Iterator[Problem]:
     """Engines whose vLLM version nothing tells, so that rules tied to versions pass them over.
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import PickerConfig, relations
-from vllm_phases.rules import windows
+from vllm_phases.rules import repairs, windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _STRICT = (0, 9, 0)  # since then unknown keys end the picker (llm-d-router pull request 1134)
 _KNOWN = ((0, 9, 0), (0, 11, 0))  # releases whose plugins the catalogue keeps
+_READ = (0, 10, 0)  # the release that the catalogue's parameters were read from
 _LEARNS_BLOCKS = (0, 9, 0)
 _DISAGGREGATING = ("disagg-profile-handler", "pd-profile-handler")
 _OWN_FILTERS = ("by-label", "by-label-selector", "label-selector-filter")
@@ -241,7 +244,13 @@ def _all_references(config: PickerConfig) -> Iterator[Node]:
         yield from (handler.at("parameters", "deciders", stage) for stage in ("prefill", "encode"))
 
 
-@rule("LLMD043", "picker-config-key-unknown", Severity.ERROR, scope=PickerConfig)
+@rule(
+    "LLMD043",
+    "picker-config-key-unknown",
+    Severity.ERROR,
+    scope=PickerConfig,
+    fix="with --unsafe-fixes, writes the key that it resembles most.",
+)
 def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterator[Problem]:
     """A key that the picker's strict reader refuses.
 
@@ -286,7 +295,9 @@ def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterato
             if key not in taken:
                 near = get_close_matches(key, taken, 1)
                 message = f"{key!r} is none of the keys {', '.join(taken)}"
-                yield Problem(below, message, f"Write {near[0]}." if near else "Remove it.", severity)
+                repair = repairs.key_respelt(below, near[0]) if near else None
+                fix = f"Write {near[0]}." if near else "Remove it."
+                yield Problem(below, message, fix, severity, repair)
     for plugin in config.node.items("plugins") if refused else ():
         entry = context.facts("llmd_plugins").get(plugin.text("type"), {})
         for key, below in plugin.entries("parameters") if "parameters" in entry else ():
@@ -308,10 +319,11 @@ def _parameter(node: Node, key: str, kind: str, taken: list[str], version: Versi
     """A parameter that a plugin does not read: certain where its release is known, or the spelling is near."""
     near = get_close_matches(key, taken, 1)
     sure = near or (version is not None and version >= (0, 10, 0))
-    message = f"{kind} has no parameter {key!r}, only {', '.join(taken)}"
-    return Problem(
-        node, message, f"Write {near[0]}." if near else "Remove it.", None if sure else Severity.WARNING
-    )
+    release = windows.spelled(version or _READ)
+    message = f"{kind} of {release} has no parameter {key!r}, only {', '.join(taken)}"
+    repair = repairs.key_respelt(node, near[0]) if near else None
+    fix = f"Write {near[0]}." if near else "Remove it."
+    return Problem(node, message, fix, None if sure else Severity.WARNING, repair)
 
 
 @rule("LLMD044", "picker-config-structure", Severity.ERROR, scope=PickerConfig)
@@ -571,7 +583,7 @@ def profile_without_role_filter(config: PickerConfig, context: Context) -> Itera
                 yield Problem(profile, message, f"Add {role}-filter to it.")
 
 
-@rule("LLMD048", "several-decode-endpoints", Severity.ERROR, scope=PickerConfig)
+@rule("LLMD048", "several-decode-endpoints", Severity.ERROR, scope=PickerConfig, fix="sets it to 1.")
 def several_decode_endpoints(config: PickerConfig, context: Context) -> Iterator[Problem]:
     """The picker chooses several endpoints, and the proxy takes one.
 
@@ -608,7 +620,7 @@ def several_decode_endpoints(config: PickerConfig, context: Context) -> Iterator
         place = plugin.at("parameters", "maxNumOfEndpoints")
         if name in used and _kinds(config, context).get(name) == "picker" and (place.number() or 1) > 1:
             message = f"maxNumOfEndpoints is {place.number()}, and the proxy answers 503 to more than one"
-            yield Problem(place, message, "Set it to 1, or remove it.")
+            yield Problem(place, message, "Set it to 1, or remove it.", repair=Repair((Set(place, 1),)))
 
 
 @rule("LLMD049", "experimental-plugin", Severity.ERROR, scope=PickerConfig)

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Release
-from vllm_phases.model.llmd import embedded
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
+from vllm_phases.sources.document import embedded
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +52,9 @@ def _asking(root: Node) -> Iterator[Node]:
         yield from (one.at("typed_config") for one in filters if one.text("name") == _FILTER)
 
 
-@rule("LLMD060", "envoy-body-mode", Severity.ERROR, scope=Release)
+@rule(
+    "LLMD060", "envoy-body-mode", Severity.ERROR, scope=Release, fix="sets the modes that the picker needs."
+)
 def envoy_body_mode(release: Release, context: Context) -> Iterator[Problem]:
     """Envoy gives bodies to the picker in a way that the picker does not answer.
 
@@ -108,10 +113,13 @@ def envoy_body_mode(release: Release, context: Context) -> Iterator[Problem]:
                     message = (
                         f"{side}_body_mode is {body.text()}, in which the picker lets every request hang"
                     )
-                    yield Problem(body, message, "Set it to FULL_DUPLEX_STREAMED.")
+                    repair = Repair((Set(body, "FULL_DUPLEX_STREAMED"),))
+                    yield Problem(body, message, "Set it to FULL_DUPLEX_STREAMED.", repair=repair)
                 elif body.text() == "FULL_DUPLEX_STREAMED" and trailer.text() != "SEND":
                     message = f"{side}_body_mode FULL_DUPLEX_STREAMED needs {side}_trailer_mode SEND"
-                    yield Problem(trailer if trailer else body, message, f"Set {side}_trailer_mode: SEND.")
+                    where, fix = trailer if trailer else body, f"Set {side}_trailer_mode: SEND."
+                    sending = repairs.entry_set(mode, f"{side}_trailer_mode", "SEND")
+                    yield Problem(where, message, fix, repair=sending)
 
 
 @rule("LLMD061", "envoy-route-timeout", Severity.WARNING, scope=Release)

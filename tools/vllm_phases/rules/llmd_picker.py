@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Picker, Pool, Sidecar, access, relations
@@ -14,7 +14,7 @@ from vllm_phases.rules.llmd_sidecar import refused_options
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from vllm_phases.model import Argument, Node, Pod
 
@@ -311,21 +311,46 @@ def picker_rights(picker: Picker, context: Context) -> Iterator[Problem]:
         containers:
           - {name: epp, image: 'ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0', args: [--pool-name=demo]}
         ```
+        ```yaml
+        kind: Role
+        apiVersion: rbac.authorization.k8s.io/v1
+        metadata: {name: epp}
+        rules:
+          - {apiGroups: [''], resources: [pods], verbs: [get, list, watch]}
+          - {apiGroups: [inference.networking.k8s.io], resources: [inferencepools], verbs: [get, list, watch]}
+        ---
+        kind: RoleBinding
+        apiVersion: rbac.authorization.k8s.io/v1
+        metadata: {name: epp}
+        roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: epp}
+        subjects: [{kind: ServiceAccount, name: epp}]
+        ---
+        serviceAccountName: epp
+        containers:
+          - {name: epp, image: 'registry.k8s.io/gateway-api-inference-extension/lwepp:v1.6.0', args: [--pool-name=demo]}
+        ```
 
     References:
         - https://github.com/kubernetes-sigs/gateway-api-inference-extension/issues/1737
     """
     if picker.pod.platform != "kubernetes" or not access.complete(context.release, picker.pod):
         return
-    pooled = picker.pool_name is not None
+    rights = {name: entry for name, entry in context.facts("llmd")["rights"].items() if name != "source"}
     wanted = {
         resource: entry["groups"]
-        for resource, entry in context.facts("llmd")["rights"].items()
-        if resource == "pods" or (pooled and resource != "source")
+        for resource, entry in rights.items()
+        if resource == "pods" or (picker.pool_name is not None and _reads(picker, entry, context))
     }
     if picker.arguments.truth("ha-enable-leader-election"):
         wanted["leases"] = ["coordination.k8s.io"]
     yield from _without_rights(picker.pod, picker.node, wanted, context)
+
+
+def _reads(picker: Picker, entry: Mapping[str, Any], context: Context) -> bool:
+    """Whether a picker surely reads a resource; of a program that only shares its options little is known."""
+    known = picker.container.image.name in context.facts("components")["picker"]["images"]
+    old = picker.version is not None and windows.before(picker.version, entry)
+    return bool(entry.get("every")) or (known and not old)
 
 
 def _without_rights(
@@ -443,6 +468,17 @@ def ssrf_pool_unreadable(sidecar: Sidecar, context: Context) -> Iterator[Problem
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-inference-scheduler-sidecar:v0.8.0
+            restartPolicy: Always
+            command: [/app/pd-sidecar]
+            args: [--enable-ssrf-protection, --pool-group=inference.networking.x-k8s.io]
+            env: [{name: INFERENCE_POOL_NAMESPACE, value: demo}, {name: INFERENCE_POOL_NAME, value: demo}]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - https://github.com/llm-d/llm-d/issues/1365
@@ -450,7 +486,12 @@ def ssrf_pool_unreadable(sidecar: Sidecar, context: Context) -> Iterator[Problem
     """
     given = sidecar.arguments
     option = given.last("enable-ssrf-protection")
-    if option is None or not given.truth(option.name):
+    read = context.facts("llmd")["sidecar_read"]
+    if (
+        option is None
+        or not given.truth(option.name)
+        or (sidecar.version and windows.before(sidecar.version, read))
+    ):
         return
     group, named = (
         given.text("pool-group"),
@@ -468,7 +509,8 @@ def ssrf_pool_unreadable(sidecar: Sidecar, context: Context) -> Iterator[Problem
 def _unnamed_pool(sidecar: Sidecar, option: Argument, named: str | None) -> Iterator[Problem]:
     """SSRF protection without a pool, or with one that is looked for in another namespace."""
     given = sidecar.arguments
-    pool_given = "inference-pool" in given or "INFERENCE_POOL" in sidecar.container.variables
+    variables = ("INFERENCE_POOL", "INFERENCE_POOL_NAME")
+    pool_given = "inference-pool" in given or any(name in sidecar.container.variables for name in variables)
     if (
         not pool_given
         and "inference-pool-name" not in given

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Pool, Route, relations
 from vllm_phases.model.objects import same_namespace
-from vllm_phases.rules import ports
-from vllm_phases.rules.labels import added_by_controllers, unfinished
+from vllm_phases.rules import ports, repairs
+from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +219,8 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
         wanted = ", ".join(f"{key}={value}" for key, value in pool.selector.items())
         message = f"no pod has {wanted}, and {_owner(first.pod)} belongs to no pool"
         fix = "Give the pod template of every engine of the pool the labels of the selector."
-        yield Problem(pool.node.at("spec", "selector"), message, fix)
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(pool.node.at("spec", "selector"), message, fix, weight)
 
 
 @rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)
@@ -268,6 +271,15 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
               image: vllm/vllm-openai:v0.33.0
               args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         ```
+        ```yaml
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: "${ROLE}"}}
+        spec: {containers: [{name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go
@@ -280,6 +292,7 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
         if (
             given is not None
             and given not in facts["values"]
+            and not unfinished(given)
             and not _own_filter(context.release, pool, given)
         ):
             message = f"{facts['label']} of {_owner(pod)} is {given!r}, which no filter of the picker takes"
@@ -297,7 +310,7 @@ def _own_filter(release: Release, pool: Pool, value: str = "") -> bool:
     return any(value in str(plugin.at("parameters").value) for plugin in filters)
 
 
-@rule("LLMD024", "route-pool-group", Severity.ERROR, scope=Route)
+@rule("LLMD024", "route-pool-group", Severity.ERROR, scope=Route, fix="sets the group of the pool.")
 def route_pool_group(route: Route, context: Context) -> Iterator[Problem]:
     """A route names an InferencePool in an API group in which there is none of that name.
 
@@ -345,7 +358,8 @@ def route_pool_group(route: Route, context: Context) -> Iterator[Problem]:
         where = backend.node.at("group") if backend.node.at("group") else backend.node
         if named and backend.group not in named:
             message = f"the route looks for InferencePool {backend.name} in group {backend.group!r}, it is in {named[0]}"
-            yield Problem(where, message, f"Set group: {named[0]}.")
+            repair = repairs.entry_set(backend.node, "group", named[0]) if len(set(named)) == 1 else None
+            yield Problem(where, message, f"Set group: {named[0]}.", repair=repair)
         elif not named and backend.group not in (_GA, _OLD):
             message = f"group {backend.group!r} has no kind InferencePool"
             yield Problem(where, message, f"Set group: {_GA}.")
@@ -441,7 +455,13 @@ def pool_old_group(pool: Pool, context: Context) -> Iterator[Problem]:
         yield Problem(pool.node.at("apiVersion"), message, f"Use apiVersion {_GA}/v1.")
 
 
-@rule("LLMD027", "pool-failure-mode", Severity.ERROR, scope=Pool)
+@rule(
+    "LLMD027",
+    "pool-failure-mode",
+    Severity.ERROR,
+    scope=Pool,
+    fix="writes FailClose or FailOpen, where it differs in its ending or in case.",
+)
 def pool_failure_mode(pool: Pool, context: Context) -> Iterator[Problem]:
     """The pool's failureMode is none that the API server takes.
 
@@ -477,7 +497,9 @@ def pool_failure_mode(pool: Pool, context: Context) -> Iterator[Problem]:
         given = pool.node.at("spec", field, "failureMode")
         if given and given.text() not in _MODES:
             message = f"failureMode is {given.text()!r}, but the API server takes {' or '.join(_MODES)}"
-            yield Problem(given, message, "Write FailClose.")
+            alike = [mode for mode in _MODES if given.text().lower().startswith(mode.lower())]
+            repair = Repair((Set(given, alike[0]),)) if alike else None
+            yield Problem(given, message, f"Write {' or '.join(alike or ['FailClose'])}.", repair=repair)
 
 
 @rule("LLMD028", "pool-target-ports", Severity.ERROR, scope=Pool)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
 from vllm_phases.model import Component, Engine, Sidecar, relations
-from vllm_phases.rules import ports, windows
+from vllm_phases.rules import ports, repairs, windows
 from vllm_phases.rules.labels import unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from vllm_phases.model import Argument, Container
+    from vllm_phases.sources.repair import Repair
 
 _NATIVE_SIDECARS = (1, 29)
 _IDLE_SECONDS = 90  # how long the sidecar keeps a connection to prefill (llmd, section 1.7)
 _ENDS_WITH_ERROR = "so the container ends at once and is started again without end"
 
 
-@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component)
+@rule("LLMD001", "blocking-sidecar", Severity.ERROR, scope=Component, fix="sets restartPolicy: Always.")
 def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem]:
     """A server is an init container that must end before the engine starts, and it never ends.
 
@@ -60,7 +61,8 @@ def blocking_sidecar(component: Component, context: Context) -> Iterator[Problem
             f"init container {container.name} runs a server ({component.kind}) without restartPolicy Always, "
             f"so the containers after it never start"
         )
-        yield Problem(container.node, message, "Set restartPolicy: Always on it.")
+        repair = repairs.entry_set(container.node, "restartPolicy", "Always")
+        yield Problem(container.node, message, "Set restartPolicy: Always on it.", repair=repair)
     elif version < _NATIVE_SIDECARS:
         message = (
             f"Kubernetes {context.kube_version} has no native sidecars, so {container.name} blocks the pod"
@@ -103,7 +105,13 @@ def sidecar_as_container(sidecar: Sidecar, context: Context) -> Iterator[Problem
         yield Problem(container.node, message, "Make it an init container with restartPolicy: Always.")
 
 
-@rule("LLMD003", "sidecar-option", Severity.ERROR, scope=Sidecar)
+@rule(
+    "LLMD003",
+    "sidecar-option",
+    Severity.ERROR,
+    scope=Sidecar,
+    fix="writes the name that the release has for the same option.",
+)
 def sidecar_option(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     """An option that the sidecar's release does not know, or is about to drop.
 
@@ -151,14 +159,20 @@ def refused_options(component: Component, context: Context) -> Iterator[Problem]
             yield from _unknown(option, component, release)
         elif windows.before(version, entry):
             message = f"{release} does not know --{option.name}, which came with v{entry['since']}"
-            yield Problem(option, message, instead)
+            yield Problem(option, message, instead, repair=_renamed(option, entry, component))
         elif windows.reached(version, entry):
-            yield Problem(
-                option, f"--{option.name} went away with v{entry['until']}, and this is {release}", instead
-            )
+            message = f"--{option.name} went away with v{entry['until']}, and this is {release}"
+            yield Problem(option, message, instead, repair=_renamed(option, entry, component))
         elif windows.reached(version, entry, "deprecated"):
             message = f"--{option.name} is deprecated since v{entry['deprecated']}"
-            yield Problem(option, message, instead, Severity.WARNING)
+            yield Problem(option, message, instead, Severity.WARNING, _renamed(option, entry, component))
+
+
+def _renamed(option: Argument, entry: Mapping[str, Any], component: Component) -> Repair | None:
+    """The other name of the same option."""
+    if not entry.get("same") or entry["instead"] in component.arguments:
+        return None
+    return repairs.respelt(option.word, option.written, f"--{entry['instead']}")
 
 
 def _unknown(option: Argument, component: Component, release: str) -> Iterator[Problem]:
@@ -200,6 +214,15 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-routing-sidecar:v0.2.0
+            restartPolicy: Always
+            args: [--connector=nixlv2, --vllm-port=8200]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - llm-d/llm-d-router v0.10.0: pkg/sidecar/proxy/options.go
@@ -208,7 +231,7 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
     known = {
         name: entry for name, entry in context.facts("llmd")["sidecar_connectors"].items() if name != "source"
     }
-    if given is None or given.value is None or unfinished(given.value) or (version and version >= (0, 11, 0)):
+    if given is None or given.value is None or unfinished(given.value) or not _read(version, context):
         return
     taken = [
         name
@@ -219,6 +242,12 @@ def sidecar_connector_unknown(sidecar: Sidecar, context: Context) -> Iterator[Pr
         release = f"sidecar {windows.spelled(version)}" if version else "no sidecar"
         message = f"{release} has {'no ' if version else 'a '}connector {given.value!r}, {_ENDS_WITH_ERROR}"
         yield Problem(given, message, f"Use one of {', '.join(taken)}.")
+
+
+def _read(version: windows.Version | None, context: Context) -> bool:
+    """Whether the catalogue knows the connectors of a release, or of the newest where none is told."""
+    oldest = context.facts("llmd")["sidecar_read"]
+    return version is None or (version < (0, 11, 0) and not windows.before(version, oldest))
 
 
 def _connector(sidecar: Sidecar) -> Argument | None:
@@ -273,7 +302,9 @@ def sidecar_connector_mismatch(sidecar: Sidecar, context: Context) -> Iterator[P
     ]
     if "P2pNcclConnector" in names and not fitting:
         message = "llm-d's sidecar has no protocol for P2pNcclConnector, so nothing is transferred"
-        yield Problem(engine.kv.argument, message, "Use NixlConnector, or a router that speaks P2P NCCL.")
+        yield Problem(
+            engine.kv.key("kv_connector"), message, "Use NixlConnector, or a router that speaks P2P NCCL."
+        )
     elif fitting and spoken in known and spoken not in fitting:
         message = f"the sidecar speaks {spoken}, but the engine's KV connector is {' with '.join(names)}"
         yield Problem(given or sidecar.node, message, f"Set --kv-connector={fitting[0]}.")
@@ -359,6 +390,15 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
         containers:
           - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
         ```
+        ```yaml
+        initContainers:
+          - name: routing-proxy
+            image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+            restartPolicy: Always
+            args: [--model-server-port=8200, "{{ if .TLS }}--cert-path=/tls{{ else }}--secure-proxy=false{{ end }}"]
+        containers:
+          - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
 
     References:
         - observed with llm-d-router v0.10.0: "Client sent an HTTP request to an HTTPS server."
@@ -367,6 +407,7 @@ def sidecar_tls(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
     secure = [given.truth(name) for name in ("secure-proxy", "secure-serving")]
     if (
         False in secure
+        or sidecar.pod.merged
         or "cert-path" in given
         or (True not in secure and ports.configured_elsewhere(sidecar))
     ):
@@ -594,7 +635,7 @@ def sidecar_value(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
             continue
         if option.name in ("port", "model-server-port", "vllm-port", "data-parallel-size"):
             if not text.isdecimal() or not 0 < int(text) <= 65535:  # the last port
-                message = f"--{option.name} is {text!r}, no number above 0, {_ENDS_WITH_ERROR}"
+                message = f"--{option.name} is {text!r}, no number from 1 to 65535, {_ENDS_WITH_ERROR}"
                 yield Problem(option, message, "Write a whole number.")
         elif option.name in ("enable-tls", "tls-insecure-skip-verify"):
             for stage in (part.strip() for part in text.split(",")):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Pod, Release, Route, Router, Service, relations
 from vllm_phases.rules import policies, ports
-from vllm_phases.rules.labels import added_by_controllers, unfinished
+from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -152,9 +152,10 @@ def service_selects_nothing(service: Service, context: Context) -> Iterator[Prob
             if free and alike:
                 has = f"{key}={given}" if given else f"no label {key}"
                 message = f"no pod has {key}={value}: {pod.name} has {has}"
-                yield Problem(
-                    service.node.at("spec", "selector", key), message, "Select a label that the pods have."
-                )
+                place, weight = service.node.at("spec", "selector", key), None
+                if kustomized(context.release):
+                    weight = Severity.WARNING
+                yield Problem(place, message, "Select a label that the pods have.", weight)
                 return
 
 

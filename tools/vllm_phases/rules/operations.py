@@ -11,8 +11,8 @@ from vllm_phases.catalogue.store import sort_key
 from vllm_phases.finding import Severity
 from vllm_phases.model import Autoscaler, Monitor, Object, Release, relations
 from vllm_phases.model.objects import same_namespace
-from vllm_phases.rules import windows
-from vllm_phases.rules.labels import unfinished
+from vllm_phases.rules import repairs, windows
+from vllm_phases.rules.labels import kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -106,10 +106,17 @@ def scaled_twice(release: Release, context: Context) -> Iterator[Problem]:
     for autoscaler in release.autoscalers:
         key = (autoscaler.object.namespace, *autoscaler.target)
         other = first.setdefault(key, autoscaler)
-        if other is not autoscaler and autoscaler.target[1]:
+        if autoscaler.target[1] and other.object.id != autoscaler.object.id:
             target = "/".join(autoscaler.target)
             message = f"{target} is scaled by {other.object.id} and by {autoscaler.object.id}"
-            yield Problem(autoscaler.node.at("spec", "scaleTargetRef"), message, "Keep one of them.")
+            weight = None if _of_one_deployment(release, autoscaler, other) else Severity.WARNING
+            yield Problem(autoscaler.node.at("spec", "scaleTargetRef"), message, "Keep one of them.", weight)
+
+
+def _of_one_deployment(release: Release, one: Autoscaler, other: Autoscaler) -> bool:
+    """Whether two autoscalers are surely applied together: one file, or what they scale is here as well."""
+    one_file = one.node.document.file == other.node.document.file
+    return one_file or relations.scaled(release, one) is not None
 
 
 @rule("OPS002", "replicas-with-autoscaler", Severity.WARNING, scope=Autoscaler)
@@ -156,7 +163,13 @@ def replicas_with_autoscaler(autoscaler: Autoscaler, context: Context) -> Iterat
         yield Problem(given, message, "Leave spec.replicas out.")
 
 
-@rule("OPS003", "engine-metric", Severity.ERROR, scope=Release)
+@rule(
+    "OPS003",
+    "engine-metric",
+    Severity.ERROR,
+    scope=Release,
+    fix="with --unsafe-fixes, writes the metric that it resembles most.",
+)
 def engine_metric(release: Release, context: Context) -> Iterator[Problem]:
     """A query names a metric that the engine's release does not have.
 
@@ -172,6 +185,16 @@ def engine_metric(release: Release, context: Context) -> Iterator[Problem]:
         spec:
           scaleTargetRef: {name: demo-1}
           triggers: [{type: prometheus, metadata: {query: 'avg(vllm:gpu_cache_usage_perc)', threshold: '0.7'}}]
+        ---
+        image: vllm/vllm-openai:v0.33.0
+        ```
+        ```yaml
+        kind: ScaledObject
+        apiVersion: keda.sh/v1alpha1
+        metadata: {name: demo}
+        spec:
+          scaleTargetRef: {name: demo-1}
+          triggers: [{type: prometheus, metadata: {query: 'avg(vllm:kv_cache_usage_percent)', threshold: '0.7'}}]
         ---
         image: vllm/vllm-openai:v0.33.0
         ```
@@ -205,7 +228,8 @@ def engine_metric(release: Release, context: Context) -> Iterator[Problem]:
                 )
             elif found is None and near:
                 message = f"vLLM has no vllm:{name}; did you mean vllm:{near[0]}?"
-                yield Problem(query, message, f"Write vllm:{near[0]}.", Severity.WARNING)
+                repair = repairs.word_in_text(query, f"vllm:{name}", f"vllm:{near[0]}", safe=False)
+                yield Problem(query, message, f"Write vllm:{near[0]}.", Severity.WARNING, repair)
 
 
 def _has(metric: Mapping[str, Any], version: str) -> bool:
@@ -274,7 +298,13 @@ def _quoted(names: Mapping[str, object]) -> str:
     return " or ".join(f'"{name}"' for name in sorted(names)[:5])
 
 
-@rule("OPS005", "picker-metric-name", Severity.WARNING, scope=Release)
+@rule(
+    "OPS005",
+    "picker-metric-name",
+    Severity.WARNING,
+    scope=Release,
+    fix="writes the new name of the same metric; with --unsafe-fixes also where the picker is not seen.",
+)
 def picker_metric_name(release: Release, context: Context) -> Iterator[Problem]:
     """A query names a picker's metric by a name that its release gives up, or does not have yet.
 
@@ -315,7 +345,9 @@ def picker_metric_name(release: Release, context: Context) -> Iterator[Problem]:
                 plain = _SAMPLE.sub("", name)
                 new = facts["renamed"].get(plain, facts["instead"] + plain.removeprefix(start))
                 message = f"{name} is deprecated since picker v{facts['since']}"
-                yield Problem(query, message, f"Use {new}.")
+                known = bool(versions) and min(versions) >= (0, 9, 0)
+                repair = repairs.word_in_text(query, plain, new, safe=known) if plain == name else None
+                yield Problem(query, message, f"Use {new}.", repair=repair)
             elif start is None and old:
                 message = f"picker {windows.spelled(max(versions))} has no {name}, which came with v{facts['since']}"
                 yield Problem(query, message, "Use the inference_pool_ metric.", _weight(autoscaler))
@@ -727,7 +759,8 @@ def monitor_port(monitor: Monitor, context: Context) -> Iterator[Problem]:
         if name and name not in (names or ()) and not unfinished(name):
             listed = ", ".join(sorted(filter(None, names or ()))) or "none"
             message = f"no port is called {name!r} where {monitor.object.id} scrapes, only {listed}"
-            yield Problem(place, message, "Name a port that is there.")
+            weight = Severity.WARNING if kustomized(context.release) else None
+            yield Problem(place, message, "Name a port that is there.", weight)
 
 
 def _scraped(monitor: Monitor, release: Release) -> set[str]:
@@ -817,7 +850,8 @@ def monitor_selects_nothing(monitor: Monitor, context: Context) -> Iterator[Prob
     if behind:
         wanted = ", ".join(f"{key}={value}" for key, value in monitor.selector.items())
         message = f"no Service has the label {wanted}, only the pods behind {behind[0].object.id}"
-        yield Problem(monitor.node.at("spec", "selector"), message, "Give the Service these labels.")
+        weight = Severity.WARNING if kustomized(context.release) else None
+        yield Problem(monitor.node.at("spec", "selector"), message, "Give the Service these labels.", weight)
 
 
 @rule("OPS015", "picker-metrics-closed", Severity.WARNING, scope=Monitor)

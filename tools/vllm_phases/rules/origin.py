@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from vllm_phases.model import Argument, Engine, Variable
+from vllm_phases.model import Argument, Engine, Key, Variable
 from vllm_phases.yaml_document import dotted
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ def in_values(values: Values) -> Callable[[Problem, object], tuple[str, Location
 
     def locate(problem: Problem, subject: object) -> tuple[str, Location | None]:
         path: KeyPath = ()
-        if isinstance(subject, Engine) and isinstance(problem.where, Argument):
-            key = problem.where.written.lstrip("-")
+        option = problem.where.argument if isinstance(problem.where, Key) else problem.where
+        if isinstance(subject, Engine) and isinstance(option, Argument):
+            key = option.written.lstrip("-")
             path = origin(subject, values, "args", key, key.removeprefix("no-"))
         elif isinstance(subject, Engine) and isinstance(problem.where, Variable):
             path = origin(subject, values, "env", problem.where.name)

@@ -7,13 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Document, Object, Pod, Service, relations
+from vllm_phases.model import Document, Object, Pod, Service, Variable, relations
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Quote, Remove, RemoveFirst
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from vllm_phases.model import Container, Node, Variable, Word
+    from vllm_phases.model import Container, Node, Word
 
 _FLOAT = re.compile(r"-?\d(\.\d+)?e\+\d\d+")
 _UNRENDERED = re.compile(r"<no value>|<nil>|%![a-zA-Z]\(")
@@ -21,7 +24,7 @@ _MAX_LABEL, _MAX_PORT_NAME = 63, 15
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
 
 
-@rule("PKG001", "float-in-text", Severity.WARNING, scope=Pod)
+@rule("PKG001", "float-in-text", Severity.WARNING, scope=Pod, fix="writes the number in digits.")
 def float_in_text(pod: Pod, context: Context) -> Iterator[Problem]:
     """A whole number that a template has printed as 1.048576e+06.
 
@@ -52,10 +55,11 @@ def float_in_text(pod: Pod, context: Context) -> Iterator[Problem]:
         for where, text in texts:
             if _FLOAT.fullmatch(text):
                 fix = f"Write {float(text):.0f}; in a template, {{{{ int64 … }}}}."
-                yield Problem(where, f"a template has printed a whole number as {text}", fix)
+                message = f"a template has printed a whole number as {text}"
+                yield Problem(where, message, fix, repair=_in_digits(where, text))
 
 
-@rule("PKG002", "not-a-text", Severity.ERROR, scope=Pod)
+@rule("PKG002", "not-a-text", Severity.ERROR, scope=Pod, fix="puts quotes around it.")
 def not_a_text(pod: Pod, context: Context) -> Iterator[Problem]:
     """A number, true or false where Kubernetes takes text only: words, values of variables, labels.
 
@@ -90,9 +94,8 @@ def not_a_text(pod: Pod, context: Context) -> Iterator[Problem]:
         texts += [node for _, node in pod.metadata.entries(field)]
     for node in texts:
         if isinstance(node.value, bool | int | float):
-            yield Problem(
-                node, f"{node.text()} is no text, and the API server takes text only here", "Quote it."
-            )
+            message = f"{node.text()} is no text, and the API server takes text only here"
+            yield Problem(node, message, "Quote it.", repair=Repair((Quote(node),)))
 
 
 @rule("PKG003", "changing-label-in-selector", Severity.WARNING, scope=Object)
@@ -142,47 +145,13 @@ def changing_label_in_selector(found: Object, context: Context) -> Iterator[Prob
                 yield Problem(node, message, f"Remove {key} here; labels of pods may keep it.")
 
 
-@rule("PKG004", "selector-misses-template", Severity.ERROR, scope=Object)
-def selector_misses_template(found: Object, context: Context) -> Iterator[Problem]:
-    """A workload whose selector does not take its own pods.
-
-    Why:
-        The API server refuses it: `selector does not match template labels`.
-
-    Bad:
-        ```yaml
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: chat}
-        spec:
-          selector: {matchLabels: {app: chat}}
-          template: {metadata: {labels: {app: chats}}, spec: {containers: []}}
-        ```
-
-    Good:
-        ```yaml
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: chat}
-        spec:
-          selector: {matchLabels: {app: chat}}
-          template: {metadata: {labels: {app: chat, tier: gpu}}, spec: {containers: []}}
-        ```
-
-    References:
-        - https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#selector
-    """
-    if found.kind not in _WORKLOADS or found.group != "apps":
-        return
-    labels = found.node.mapping("spec", "template", "metadata", "labels")
-    for key, node in found.node.entries("spec", "selector", "matchLabels") if labels else ():  # else: a patch
-        if labels.get(key) != node.text():
-            has = f"{key}={labels[key]}" if key in labels else f"no label {key}"
-            message = f"the selector asks for {key}={node.text()}, but the template has {has}"
-            yield Problem(node, message, "Give the template the labels of the selector.")
-
-
-@rule("PKG005", "repeated-name", Severity.ERROR, scope=Pod)
+@rule(
+    "PKG005",
+    "repeated-name",
+    Severity.ERROR,
+    scope=Pod,
+    fix="leaves the second one out where both are the same in everything.",
+)
 def repeated_name(pod: Pod, context: Context) -> Iterator[Problem]:
     """Two containers, volumes, mounts, ports or variables of one name in a pod.
 
@@ -196,6 +165,9 @@ def repeated_name(pod: Pod, context: Context) -> Iterator[Problem]:
         ```
         ```yaml
         ports: [{name: http, containerPort: 8000}, {name: http, containerPort: 8001}]
+        ```
+        ```yaml
+        env: [{name: HF_HOME, value: /a}, {name: HF_HOME, value: /a}]
         ```
 
     Good:
@@ -355,7 +327,13 @@ def unrendered_value(pod: Pod, context: Context) -> Iterator[Problem]:
                 yield Problem(where, message, "Set the value that the template asks for.")
 
 
-@rule("PKG010", "repeated-key", Severity.WARNING, scope=Document)
+@rule(
+    "PKG010",
+    "repeated-key",
+    Severity.WARNING,
+    scope=Document,
+    fix="leaves the first one out where both are written alike.",
+)
 def repeated_key(document: Document, context: Context) -> Iterator[Problem]:
     """A key that a YAML mapping has twice.
 
@@ -368,6 +346,13 @@ def repeated_key(document: Document, context: Context) -> Iterator[Problem]:
           engine:
             image: vllm/vllm-openai:v0.33.0
             image: vllm/vllm-openai:v0.32.0
+        ```
+        ```compose
+        services:
+          engine:
+            image: vllm/vllm-openai:v0.33.0
+            image: vllm/vllm-openai:v0.33.0
+            command: Qwen/Qwen3-8B
         ```
 
     Good:
@@ -384,7 +369,8 @@ def repeated_key(document: Document, context: Context) -> Iterator[Problem]:
         message = f"key {path[-1] if path else ''} is given twice"
         message += "; docker compose refuses the file" if refused else "; the last one counts"
         where = document.root.at(*path)
-        yield Problem(where, message, "Leave one of them out.", Severity.ERROR if refused else None)
+        severity = Severity.ERROR if refused else None
+        yield Problem(where, message, "Leave one of them out.", severity, Repair((RemoveFirst(where),)))
 
 
 def _repeated(
@@ -392,12 +378,22 @@ def _repeated(
 ) -> Iterator[Problem]:
     """The later ones of nodes that agree in some fields; an empty first field is no name."""
     seen: Counter[tuple[str, ...]] = Counter()
+    first: dict[tuple[str, ...], Node] = {}
     for node in nodes:
         key = tuple(node.text(field) or ("TCP" if field == "protocol" else "") for field in fields)
         seen[key] += 1
+        same = first.setdefault(key, node).value == node.value
         if key[0] and seen[key] == 2:
             message = f"a second {what} has {fields[0]} {key[0]}"
-            yield Problem(node.at(fields[0]), message, "Leave one of them out.", severity)
+            repair = Repair((Remove(node),)) if same else None
+            yield Problem(node.at(fields[0]), message, "Leave one of them out.", severity, repair)
+
+
+def _in_digits(where: Variable | Word, text: str) -> Repair | None:
+    digits = f"{float(text):.0f}"
+    if isinstance(where, Variable):
+        return repairs.variable_value(where, digits)
+    return repairs.rewritten(where, where.text.removesuffix(text) + digits)
 
 
 def _texts(container: Container) -> Iterator[tuple[Variable | Word | Node, str]]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from vllm_phases.finding import Severity
 from vllm_phases.model import Engine
 from vllm_phases.model.engine import is_official_image
+from vllm_phases.rules import repairs
+from vllm_phases.rules.labels import kustomized
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ _PLAIN_GROUPS = (
 _ELSEWHERE = ("configs", "secrets", "volumes_from", "extends", "build", "tmpfs", "develop", "post_start")
 
 
-@rule("PKG011", "service-link", Severity.ERROR, scope=Engine)
+@rule(
+    "PKG011", "service-link", Severity.ERROR, scope=Engine, fix="sets enableServiceLinks: false on the pod."
+)
 def service_link(engine: Engine, context: Context) -> Iterator[Problem]:
     """A Service whose name makes Kubernetes set a variable that vLLM reads.
 
@@ -80,7 +84,9 @@ def service_link(engine: Engine, context: Context) -> Iterator[Problem]:
         if name not in reads:
             effect = "in this pod, with which --fail-on-environ-validation ends vLLM"
         message = f"Service {service.object.name} sets {name} {effect}"
-        yield Problem(pod.spec, message, "Set enableServiceLinks: false on the pod.")
+        weight = Severity.WARNING if kustomized(context.release) else None
+        repair = repairs.entry_set(pod.spec, "enableServiceLinks", False)
+        yield Problem(pod.spec, message, "Set enableServiceLinks: false on the pod.", weight, repair)
 
 
 @rule("PKG012", "file-not-there", Severity.ERROR, scope=Engine)

@@ -20,7 +20,7 @@ def refusing(release: Release, source: Pod, target: Pod, port: int) -> Policy | 
     """
     if source is target or source.namespace != target.namespace:
         return None
-    if _unclear(release) & {source.namespace, ""}:
+    if any(same_namespace(space, source.namespace) for space in _unclear(release)):
         return None
     over = [*_by_pod(release).get(id(target), ()), *_whole(release, target.namespace)]
     rules = [rule for policy in over for rule in policy.node.items("spec", "ingress")]

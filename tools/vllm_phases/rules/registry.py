@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vllm_phases import catalogue
 from vllm_phases.catalogue.store import sort_key
-from vllm_phases.model import Argument, Engine, Node, Release, Variable, Word
+from vllm_phases.model import Argument, Engine, Key, Node, Release, Variable, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from vllm_phases.finding import Location, Severity
+    from vllm_phases.sources.repair import Repair
 
 _S = TypeVar("_S")
 SECTIONS = ("Why", "Bad", "Good", "References")
@@ -48,16 +49,18 @@ class Placed(Protocol):
 class Problem:
     """What a rule found.
 
-    where        the value to change: a node, an argument, a variable, or any part of the model
+    where        the value to change: a node, an argument, a key in its JSON, a variable, or any part of the model
     message      where, what was given and why it is wrong, in one sentence without a full stop
     remediation  what to set, as a sentence
     severity     another one than the rule's, where this case weighs less or more
+    repair       what `lint --fix` may do about it
     """
 
-    where: Node | Word | Argument | Placed
+    where: Node | Word | Argument | Key | Placed
     message: str
     remediation: str = ""
     severity: Severity | None = None
+    repair: Repair | None = None
 
     @property
     def node(self) -> Node | None:
@@ -68,9 +71,18 @@ class Problem:
     @property
     def location(self) -> Location | None:
         """The place to show."""
-        if isinstance(self._anchor, Word):
+        if isinstance(self._anchor, Word | Key):
             return self._anchor.location
         return self.node.location if self.node is not None else None
+
+    @property
+    def start(self) -> Location | None:
+        """Where the option around a key of its JSON begins; None for anything else."""
+        if not isinstance(self.where, Key):
+            return None
+        word = self.where.argument.word
+        alone = word.node is not None and (word.line, word.column) == (0, 0)
+        return word.node.location if word.node is not None and alone else word.location
 
     @property
     def _anchor(self) -> Node | Word | Placed:
@@ -90,6 +102,11 @@ class Context:
 
     release: Release
     kube_version: str
+
+    @property
+    def deployments(self) -> tuple[Context, ...]:
+        """One for each deployment that the documents hold."""
+        return tuple(Context(release, self.kube_version) for release in self.release.deployments)
 
     @staticmethod
     def facts(name: str) -> Mapping[str, Mapping[str, Any]]:
@@ -114,6 +131,8 @@ class Rule:
     """A rule; since and until bound the vLLM releases that it looks at, until being the first it leaves out.
 
     versioned  whether it needs to know the engine's release
+    fix        what `lint --fix` does about it, as a sentence; "" where nothing
+    whole      whether it looks at all that was given at once, not at each deployment in it
     """
 
     id: str
@@ -124,6 +143,8 @@ class Rule:
     since: str | None
     until: str | None
     versioned: bool
+    fix: str = ""
+    whole: bool = False
 
     def applies(self, subject: object) -> bool:
         """Whether a subject is of a release that the rule is about."""
@@ -181,6 +202,8 @@ def rule(  # noqa: PLR0913  # each is named at the call
     since: str | None = None,
     until: str | None = None,
     versioned: bool = False,
+    fix: str = "",
+    whole: bool = False,
 ) -> Callable[[Callable[[_S, Context], Iterator[Problem]]], Callable[[_S, Context], Iterator[Problem]]]:
     """Make a function a rule. Bounds of vLLM releases are for rules whose scope is Engine."""
     if not _ID.fullmatch(rule_id) or rule_id in _RULES:
@@ -190,7 +213,7 @@ def rule(  # noqa: PLR0913  # each is named at the call
         check: Callable[[_S, Context], Iterator[Problem]],
     ) -> Callable[[_S, Context], Iterator[Problem]]:
         bounded = versioned or since is not None or until is not None
-        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded)
+        _RULES[rule_id] = Rule(rule_id, name, severity, scope, check, since, until, bounded, fix, whole)
         return check
 
     return register

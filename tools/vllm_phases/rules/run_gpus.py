@@ -105,6 +105,12 @@ def idle_gpus(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-32B, --tensor-parallel-size=$(TP)]
         resources: {limits: {nvidia.com/gpu: 4}}
         ```
+        ```yaml
+        image: vllm/vllm-omni:v0.20.0
+        command: [vllm, serve]
+        args: [Qwen/Qwen2.5-Omni-7B, --omni]
+        resources: {limits: {nvidia.com/gpu: 2}}
+        ```
 
     References:
         - https://github.com/Project-HAMi/HAMi/issues/722
@@ -155,6 +161,8 @@ def image_without_gpu(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     built = _accelerator(engine, context)
     if built in ("", "cpu") or engine.gpu.kind != "none" or engine.number("data-parallel-size-local") == 0:
+        return
+    if engine.pod.merged:
         return
     limits = {**engine.container.requests(), **engine.container.limits()}
     marks = {**engine.pod.labels, **engine.pod.annotations}
@@ -405,7 +413,8 @@ def _oldest(engine: Engine, context: Context) -> tuple[int, ...]:
 def _may_get_one(engine: Engine) -> bool:
     """Whether a GPU may come another way: the runtime's default, a privileged container, a controller."""
     pod = engine.pod
-    runtime = pod.spec.text("runtimeClassName") or "NVIDIA_VISIBLE_DEVICES" in engine.variables
+    chosen = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} & engine.variables.keys()
+    runtime = pod.spec.text("runtimeClassName") or chosen
     privileged = pod.security("privileged", engine.container).value is True
     return (
         bool(runtime) or privileged or not pod.as_written or pod.spec.at("resourceClaims").value is not None

@@ -11,6 +11,7 @@ from vllm_phases.model.engine import is_engine_image
 from vllm_phases.model.ranks import world
 from vllm_phases.model.sharing import time_shared
 from vllm_phases.objects.spelling import amount
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def shm_too_small(engine: Engine, context: Context) -> Iterator[Problem]:
         yield Problem(node, message, fix, None if checked else Severity.WARNING)
 
 
-@rule("RUN010", "shm-beyond-memory", Severity.WARNING, scope=Engine)
+@rule("RUN010", "shm-beyond-memory", Severity.WARNING, scope=Engine, fix="sets medium: Memory.")
 def shm_beyond_memory(engine: Engine, context: Context) -> Iterator[Problem]:
     """A volume at /dev/shm that is on disk, or may grow over the container's memory limit.
 
@@ -126,7 +127,8 @@ def shm_beyond_memory(engine: Engine, context: Context) -> Iterator[Problem]:
     if empty is None or empty.value is None:
         return
     if not empty.text("medium"):
-        yield Problem(empty, "the emptyDir at /dev/shm is on disk", "Set medium: Memory.")
+        repair = repairs.entry_set(empty, "medium", "Memory")
+        yield Problem(empty, "the emptyDir at /dev/shm is on disk", "Set medium: Memory.", repair=repair)
         return
     memory = engine.node.at("resources", "limits", "memory")
     size, limit, given = _bytes(empty.at("sizeLimit")), _bytes(memory), memory.text()

@@ -11,7 +11,10 @@ from vllm_phases.model.engine import is_engine_image
 from vllm_phases.model.ranks import local_replicas, nodes
 from vllm_phases.model.relations import engines_in
 from vllm_phases.model.weights import billions
+from vllm_phases.rules import repairs
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Remove, Set
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +172,7 @@ def probe_port(engine: Engine, context: Context) -> Iterator[Problem]:
             yield Problem(given, message, f"Set port: {min(served)}.")
 
 
-@rule("RUN015", "probe-of-headless", Severity.ERROR, scope=Engine)
+@rule("RUN015", "probe-of-headless", Severity.ERROR, scope=Engine, fix="removes the probe.")
 def probe_of_headless(engine: Engine, context: Context) -> Iterator[Problem]:
     """A probe of an engine that runs without an HTTP server.
 
@@ -199,10 +202,10 @@ def probe_of_headless(engine: Engine, context: Context) -> Iterator[Problem]:
     ):
         for probe in _probes(engine, "httpGet", "tcpSocket"):
             message = f"the engine is --headless, so the {probe.kind} probe is never answered"
-            yield Problem(probe, message, "Remove the probe.")
+            yield Problem(probe, message, "Remove the probe.", repair=Repair((Remove(probe.node),)))
 
 
-@rule("RUN016", "probe-scheme", Severity.ERROR, scope=Engine)
+@rule("RUN016", "probe-scheme", Severity.ERROR, scope=Engine, fix="sets the scheme that the engine speaks.")
 def probe_scheme(engine: Engine, context: Context) -> Iterator[Problem]:
     """A probe by HTTP of an engine that speaks HTTPS, or the other way round.
 
@@ -234,10 +237,12 @@ def probe_scheme(engine: Engine, context: Context) -> Iterator[Problem]:
         given = (probe.node.text("httpGet", "scheme") or "HTTP").upper()
         if given in ("HTTP", "HTTPS") and given != right:
             message = f"the {probe.kind} probe speaks {given}, but the engine {right}"
-            yield Problem(probe.node.at("httpGet"), message, f"Set scheme: {right}.")
+            action = probe.node.at("httpGet")
+            repair = repairs.entry_set(action, "scheme", right)
+            yield Problem(action, message, f"Set scheme: {right}.", repair=repair)
 
 
-@rule("RUN017", "probe-path", Severity.ERROR, scope=Engine)
+@rule("RUN017", "probe-path", Severity.ERROR, scope=Engine, fix="sets the path /health.")
 def probe_path(engine: Engine, context: Context) -> Iterator[Problem]:
     """A probe of a path that the engine does not answer with 200.
 
@@ -280,7 +285,8 @@ def probe_path(engine: Engine, context: Context) -> Iterator[Problem]:
         else:
             continue
         message = f"the {probe.kind} probe asks {probe.path}, {why}"
-        yield Problem(probe.node.at("httpGet", "path"), message, f"Set path: {facts['health']['path']}.")
+        health, place = facts["health"]["path"], probe.node.at("httpGet", "path")
+        yield Problem(place, message, f"Set path: {health}.", repair=Repair((Set(place, health),)))
 
 
 @rule("RUN018", "probe-timeout-short", Severity.WARNING, scope=Engine)

@@ -210,7 +210,12 @@ def host_access(pod: Pod, context: Context) -> Iterator[Problem]:
             yield Problem(where, f"{what} opens the host to the pod", fix)
 
 
-@rule("SEC006", "engine-with-api-token", Severity.NOTE, scope=Pod)
+@rule(
+    "SEC006",
+    "engine-with-api-token",
+    Severity.NOTE,
+    scope=Pod,
+)
 def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
     """An engine's pod that gets a token of the Kubernetes API, which vLLM never uses.
 
@@ -390,6 +395,7 @@ _FROM_SECRET = (
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def _secret(name: str, text: str | None) -> str | None:
     """What kind of secret a text is, by its form or by the name of the variable."""
     facts = catalogue.facts("security")

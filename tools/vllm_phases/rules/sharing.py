@@ -10,6 +10,8 @@ from vllm_phases.model import Pod
 from vllm_phases.model.card import choices
 from vllm_phases.model.gpu import gpu_request
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.changes import Set
+from vllm_phases.sources.repair import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +90,7 @@ def share_as_annotation(pod: Pod, context: Context) -> Iterator[Problem]:
                 yield Problem(node, message, fix, known)
 
 
-@rule("SHR002", "share-not-in-mebibytes", Severity.ERROR, scope=Pod)
+@rule("SHR002", "share-not-in-mebibytes", Severity.ERROR, scope=Pod, fix="writes GiB as MiB.")
 def share_not_in_mebibytes(pod: Pod, context: Context) -> Iterator[Problem]:
     """An amount of GPU memory with a unit, or one that no card has.
 
@@ -124,7 +126,10 @@ def share_not_in_mebibytes(pod: Pod, context: Context) -> Iterator[Problem]:
         too_much = plain is not None and int(plain[1]) * _POWERS[plain[2]] > largest
         if node is not None and (too_much or (plain is None and _MEBIBYTES.fullmatch(text))):
             message = f"nvidia.com/gpumem is {text!r}, but counts MiB, of which no card has so many"
-            yield Problem(node, message, "Give a whole number of MiB without a unit, such as 40000.")
+            gib = re.fullmatch(r"(\d{1,3})Gi", text)
+            repair = Repair((Set(node, int(gib[1]) * 1024),)) if gib else None
+            fix = "Give a whole number of MiB without a unit, such as 40000."
+            yield Problem(node, message, fix, repair=repair)
 
 
 @rule("SHR003", "share-given-twice", Severity.WARNING, scope=Pod)

@@ -353,7 +353,9 @@ def transfer_on_slice(engine: Engine, context: Context) -> Iterator[Problem]:
     if engine.kv is not None and is_slice(engine.gpu):
         for found in filter(None, map(engine.kv.find, ("NixlConnector", "MooncakeConnector"))):
             message = f"{found.connector} on a HAMi slice: no public test of it is known"
-            yield Problem(found.argument, message, "Try it on your hardware before you rely on it.")
+            yield Problem(
+                found.key("kv_connector"), message, "Try it on your hardware before you rely on it."
+            )
 
 
 @rule("SHR020", "low-priority-engine", Severity.WARNING, scope=Engine)

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@rule("SHR035", "engines-fill-one-card", Severity.WARNING, scope=Release)
+@rule("SHR035", "engines-fill-one-card", Severity.ERROR, scope=Release)
 def engines_fill_one_card(release: Release, context: Context) -> Iterator[Problem]:
     """Two engines on the same card that together take more than its memory.
 
     Why:
-        Each takes its --gpu-memory-utilization of the whole card, 0.92 by default. The second one fails with
-        "Free memory on device is less than desired GPU memory utilization".
+        Each takes its --gpu-memory-utilization of the whole card, 0.92 by default. The second one does not start:
+        "Free memory on device is less than desired GPU memory utilization". It is a warning for commands of which
+        the first is not put into the background: they may be meant for several machines.
 
     Bad:
         ```sh
@@ -59,7 +60,8 @@ def engines_fill_one_card(release: Release, context: Context) -> Iterator[Proble
             where = other.arguments.last("gpu-memory-utilization") or other.start or other.node
             message = f"two engines take {shares[0]:g} and {shares[1]:g} of the same card"
             fix = "Give each its own card, or less than 0.5 to each."
-            yield Problem(where, message, fix, Severity.ERROR if one.pod.platform == "compose" else None)
+            surely = one.pod.platform == "compose" or one.background
+            yield Problem(where, message, fix, None if surely else Severity.WARNING)
 
 
 @rule("SHR036", "engines-start-together", Severity.WARNING, scope=Release)

@@ -10,9 +10,9 @@ from vllm_phases.finding import Severity
 from vllm_phases.model import Engine, Object, Pod
 from vllm_phases.model.card import choices
 from vllm_phases.model.gpu import gpu_request
-from vllm_phases.model.llmd import embedded
 from vllm_phases.model.sharing import is_mig, memory_share, time_shared
 from vllm_phases.rules.registry import Context, Problem, rule
+from vllm_phases.sources.document import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -484,8 +484,8 @@ def claim_before_kubernetes(found: Object, context: Context) -> Iterator[Problem
     """A claim that the Kubernetes release can only serve with a feature gate.
 
     Why:
-        resource.k8s.io/v1 is served from 1.34 on. Claims of a part of a device, as HAMi's, need
-        DRAConsumableCapacity, which is on by default from 1.36 on.
+        Claims of a part of a device, as HAMi's, need DRAConsumableCapacity, which is on by default from 1.36
+        on. An API version that the release does not serve is told as OBJ003.
 
     Bad:
         ```yaml
@@ -517,9 +517,6 @@ def claim_before_kubernetes(found: Object, context: Context) -> Iterator[Problem
     if found.group != "resource.k8s.io":
         return
     facts, here = context.facts("dra"), _minor(context.kube_version)
-    if found.version == "v1" and here < _minor(facts["v1"]["since"]):
-        message = f"resource.k8s.io/v1 is not served by Kubernetes {context.kube_version}"
-        yield Problem(found.node.at("apiVersion"), message, f"It takes {facts['v1']['since']} or later.")
     for node in _requests(found):
         partial = node.at("exactly", "capacity") or node.at("capacity")
         if partial and here < _minor(facts["consumableCapacity"]["since"]):

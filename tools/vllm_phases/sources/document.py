@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from vllm_phases.finding import Location
-from vllm_phases.sources import yaml_reader
+from vllm_phases.sources import positions, yaml_reader
 from vllm_phases.sources.yaml_reader import KeyPath, Places, Spot, Unreadable
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Document:
 
     tree    plain data; of a "command" document the text
     line    of the file, counted from 1, where the text starts; column: how far the file indents the text
+    offset  where the text starts in the file, in characters
     repeated  paths of keys that are given twice, of which the last one counts
     inside  the value that holds this document, such as an entry of a ConfigMap
     """
@@ -32,6 +34,7 @@ class Document:
     text: str = field(default="", repr=False)
     line: int = 1
     column: int = 0
+    offset: int = 0
     repeated: tuple[KeyPath, ...] = ()
     inside: Node | None = field(default=None, repr=False)
 
@@ -67,6 +70,30 @@ class Document:
         lines = self.text.splitlines()
         indent = self._block_indent(lines, spot.text_line + 1)
         return Location(self.file, self.line + first, 1 + indent + column + self.column)
+
+    def location_of(self, path: KeyPath, offset: int) -> Location | None:
+        """The place of the character at an offset of a scalar's text; None where it cannot be known."""
+        value = scalar_text(_below(self.tree, path))
+        if self.kind == "command":
+            return self._at(offset)
+        spot = self.places.get(path)
+        if spot is None or offset >= len(value):
+            return None
+        starts = positions.line_starts(self.text)
+        start = starts[spot.text_line] + spot.text_column
+        if self.text[start : start + 1] in ("|", ">"):
+            first = spot.text_line + 1
+            indent = self._block_indent(self.text.split("\n"), first)
+            found = positions.of_block(self.text, starts[first] + indent, indent, value)
+        else:
+            found = positions.of_scalar(self.text, start, value)
+        return self._at(found[offset]) if found else None
+
+    def _at(self, offset: int) -> Location:
+        """The place of a character of this document's own text."""
+        starts = positions.line_starts(self.text)
+        line = bisect_right(starts, offset) - 1
+        return Location(self.file, self.line + line, 1 + offset - starts[line] + self.column)
 
     def spot(self, path: KeyPath) -> Spot:
         """As location, counted from 0 in this document's own text."""
@@ -132,6 +159,31 @@ class Node:
         below = _below(self.value, steps)
         entries = below.items() if isinstance(below, dict) else ()
         return {str(key): scalar_text(value) for key, value in entries}
+
+
+def embedded(node: Node) -> Node | None:
+    """The YAML document that a text of another document holds; None where it holds none."""
+    whole = node.document.kind == "command" or node.document.spot(node.path).literal
+    return yaml_in(str(node.value), node, node.document.location_in(node.path, 0, 0), whole)
+
+
+def yaml_in(text: str, inside: Node, place: Location, whole: bool) -> Node | None:
+    """The YAML document of a text that starts at a place; None where it is none.
+
+    whole  whether the lines of the text stand in the file as they are, so that its values know their places
+    """
+    try:
+        trees, repeated = yaml_reader.documents(text)
+    except Unreadable:
+        return None
+    if not trees:
+        return None
+    shown = text if whole else ""
+    column = place.column - 1
+    again = tuple(repeated)
+    return Document(
+        place.file, "kubernetes", trees[0], shown, place.line, column, repeated=again, inside=inside
+    ).root
 
 
 def _below(value: Any, steps: tuple[str | int, ...]) -> Any:

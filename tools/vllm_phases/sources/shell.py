@@ -12,6 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from vllm_phases.sources import positions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -60,14 +62,34 @@ class Word:
             return None
         return self.node.document.location_in(self.node.path, self.line, self.column)
 
+    def location_of(self, offset: int) -> Location | None:
+        """The place of one of its characters; None where it cannot be known exactly."""
+        if self.node is None:
+            return None
+        source = self.node.text().replace("\r\n", "\n")
+        if source != self.text or self.node.document.kind == "command":
+            starts = positions.line_starts(source)
+            start = starts[self.line] + self.column if self.line < len(starts) else len(source)
+            found = positions.of_word(source, start, self.text)
+            if found is None:
+                return None
+            offset = found[offset]
+        return self.node.document.location_of(self.node.path, offset)
+
 
 @dataclass(frozen=True)
 class Command:
-    """A simple command: the assignments before it, its words, and the text of its here document."""
+    """A simple command: the assignments before it, its words, and the text of its here document.
+
+    output      the file that it writes, where its output is redirected
+    background  whether the script goes on beside it, outside of if, for and the like
+    """
 
     words: tuple[Word, ...]
     assignments: Mapping[str, Word] = field(default_factory=dict)
     document: Word | None = None
+    output: Word | None = None
+    background: bool = False
 
 
 @dataclass
@@ -145,18 +167,30 @@ class _Script:
         self._depth = 0
         self._pending: list[tuple[str, bool, bool]] = []  # delimiters of here documents: text, quoted, tabs
         self._documents: list[Word] = []
+        self._output: Word | None = None
+        self._operator = ""
 
     def commands(self) -> Iterator[Command]:
+        pipeline: list[Command] = []
         while self._at < len(self._text):
-            command = self._command()
+            self._operator = ""
+            pipeline.append(self._command())
+            if self._operator not in ("|", "|&"):
+                yield from self._run(pipeline)
+                pipeline = []
+        yield from self._run(pipeline)
+
+    def _run(self, pipeline: list[Command]) -> Iterator[Command]:
+        background = self._operator == "&" and self._depth <= 0
+        for command in pipeline:
             if command.words or command.assignments:
-                yield command
+                yield replace(command, background=background)
 
     def _command(self) -> Command:
         """One simple command, up to its operator."""
         words: list[Word] = []
         assignments: dict[str, Word] = {}
-        self._documents = []
+        self._documents, self._output = [], None
         while not self._ended():
             if self._redirected():
                 continue
@@ -170,7 +204,7 @@ class _Script:
             words.extend(found)
             words = self._without_keyword(words)
         self._finish(words, assignments)
-        return Command(tuple(words), assignments, next(iter(self._documents), None))
+        return Command(tuple(words), assignments, next(iter(self._documents), None), self._output)
 
     def _without_keyword(self, words: list[Word]) -> list[Word]:
         if len(words) != 1 or words[0].text not in _KEYWORDS:
@@ -229,6 +263,7 @@ class _Script:
         if match[0] == "&" and self._text[self._at : self._at + 2] == "&>":
             return False
         self._at = match.end()
+        self._operator = match[0]
         if match[0] == "\n":
             self._take_documents()
         return True
@@ -252,6 +287,8 @@ class _Script:
             self._pending.append((target[0].text, quoted, match[1] == "<<-"))
         elif match[1] == "<<<" and target:
             self._documents.append(target[0])
+        elif match[0] == ">" and target:
+            self._output = target[0]
         return True
 
     def _take_documents(self) -> None:

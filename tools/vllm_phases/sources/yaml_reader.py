@@ -65,17 +65,19 @@ class _Frame:
 def documents(text: str, places: Places | None = None) -> tuple[list[Any], list[KeyPath]]:
     """The documents of a text, and the paths of keys that are given twice (the last one counts).
 
-    With `places`, the place of every key and list item of the first document is put there. Unreadable for
-    broken YAML, nesting beyond MAX_DEPTH and aliases that expand without measure.
+    With `places`, the place of every key and list item of the first document is put there, and values stay
+    text. Unreadable for broken YAML, nesting beyond MAX_DEPTH and aliases that expand without measure.
     """
     import yaml
 
     reader = _Reader(places)
+    takers = {getattr(yaml, name): taker.__get__(reader) for name, taker in _TAKERS.items()}
     try:
         loader = yaml.CBaseLoader(text)
         try:
-            while loader.check_event():
-                reader.take(loader.get_event())
+            while event := loader.get_event():  # None after the end
+                if taker := takers.get(type(event)):
+                    taker(event)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -105,17 +107,12 @@ class _Reader:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._written = self._expanded = 0
 
-    def take(self, event: Any) -> None:
-        """One event of libyaml."""
-        if taker := _TAKERS.get(type(event).__name__):
-            taker(self, event)
-
     def _document_start(self, event: Any) -> None:
         self._anchors = {}
 
     def _scalar(self, event: Any) -> None:
         text, mark, tag = event.value, event.start_mark, event.tag
-        plain = event.style is None or event.style == ""
+        plain = not event.style
         frame = self._stack[-1] if self._stack else None
         if frame and frame.key is None and isinstance(frame.container, dict):
             frame.key = scalars.key(text) if plain and tag is None else text
@@ -123,7 +120,7 @@ class _Reader:
             frame.key_merges = plain and text == "<<"
             return
         resolves = (plain and tag is None) or (tag is not None and tag.startswith(_CORE) and tag != _STRING)
-        value = scalars.value(text) if resolves else text
+        value = scalars.value(text) if resolves and self._places is None else text
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
         self._put(value, 1, (mark.line, mark.column), event.style == "|")
