@@ -183,13 +183,16 @@ def test_without_prefill_the_proxy_is_not_ready_and_helm_test_names_it(
     release: Release, progress: Callable[[str], None]
 ) -> None:
     (pod,) = release.pods("llmd-prefill")
-    release.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
+    scale = ("scale", "deployment/demo-llmd-prefill")
+    release.kubectl(*scale, "--replicas=0")  # or it may be back before the test ends
+    release.kubectl("delete", "pod", pod["metadata"]["name"], "--ignore-not-found", "--wait=false")
     until(lambda: ready(release, "proxy") is False)
     passed, said = helm_test(release)
     progress(said)
     assert not passed
     assert "FAILED prefill: no ready engine behind demo-llmd-prefill:8000" in said
     progress("until prefill is Ready again")
+    release.kubectl(*scale, "--replicas=1")
     release.kubectl("rollout", "status", "deployment/demo-llmd-prefill", "--timeout=10m")
     until(lambda: ready(release, "proxy") is True)
     passed, said = helm_test(release)
