@@ -6,6 +6,7 @@ Runs as the pod of `helm test`, with the standard library only. Settings come fr
   MOVED, FAILED     the connector's counters, as lists: of transfers, of failed transfers
 """
 
+import http.client
 import json
 import os
 import random
@@ -21,6 +22,7 @@ URL = os.environ["VLLM_TEST_URL"].rstrip("/")
 MODEL = os.environ["VLLM_TEST_MODEL"]
 API_KEY = os.environ.get("VLLM_TEST_API_KEY", "")
 DEADLINE = time.monotonic() + float(os.environ.get("VLLM_TEST_TIMEOUT", "120"))
+NO_ANSWER = (OSError, ValueError, http.client.HTTPException)  # refused, cut off, or nonsense
 PATIENCE = 15  # seconds for an engine's own answer, which may be busy
 ROLES = {
     role: os.environ[f"VLLM_TEST_{role.upper()}"]
@@ -57,7 +59,7 @@ def until_served(path, body=None):
             problem = f"{path} answered {error.code}: {detail}"
             if error.code not in (429, 500, 502, 503, 504):
                 fail(problem + hint(error.code))
-        except (OSError, ValueError) as error:
+        except NO_ANSWER as error:
             problem = f"{path} did not answer: {error}"
         if time.monotonic() + 2 > DEADLINE:
             fail(problem)
@@ -86,7 +88,7 @@ def broken():
     """Return the links that are broken, each with what is seen there: roles that are gone, else transfers."""
     states = [(role, unreachable(name)) for role, name in ROLES.items()]
     gone = [(role, state) for role, state in states if state]
-    failed = 0 if gone else sum(count(role, FAILED) for role in ROLES)
+    failed = 0 if gone or not ROLES else (read_counters() or {"failed": 0})["failed"]
     if failed:
         gone.append(
             (
@@ -102,7 +104,7 @@ def unreachable(name):
     try:
         for pod in pods(name):
             fetch(f"{pod}/health", seconds=PATIENCE)
-    except OSError as error:
+    except NO_ANSWER as error:
         return f"no ready engine behind {name}: {error}"
     return ""
 
@@ -136,16 +138,24 @@ def counters():
     return {**both, "prefilled": count("prefill", ["vllm:prompt_tokens_total"])}
 
 
+def read_counters():
+    """Return the counters, tried a few times, since a busy engine may drop a connection; None at last."""
+    for _ in range(3):
+        try:
+            return counters()
+        except NO_ANSWER as error:
+            print(f"waiting: the engines' counters cannot be read: {error}", flush=True)
+            time.sleep(2)
+    return None
+
+
 def prove_transfer():
     """Send a prompt that no cache knows, and require that prefill saw it and its KV was moved."""
-    try:
-        before = counters()
-    except OSError as error:
-        fail(f"the engines' counters cannot be read: {error}")
+    before = read_counters() or fail("the engines' counters cannot be read")
     words = " ".join(random.choice(("red", "green", "blue", "black", "white")) for _ in range(120))
     completion(f"{random.random()} {words}")
     for _ in range(10):
-        after = counters()
+        after = read_counters() or fail("the engines' counters cannot be read")
         if after["prefilled"] > before["prefilled"] and (after["moved"] > before["moved"] or not MOVED):
             break
         time.sleep(1)
