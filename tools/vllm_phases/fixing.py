@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import UsageError
+from vllm_phases.sources import changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,14 +58,13 @@ def repair(contents: dict[str, bytes], judge: Judge, unsafe: bool = False) -> Re
 def edited(content: bytes, edits: Iterable[Edit], file: str) -> bytes:
     """The content of a file with its own of some edits made; other bytes stay."""
     mark = _MARK if content.startswith(_MARK) else b""
-    text, parts, at = content[len(mark) :].decode("utf-8"), [], 0
+    text = content[len(mark) :].decode("utf-8")
     own = {(edit.offset, edit.old, edit.new) for edit in edits if edit.start.file == file}
-    for offset, old, new in sorted(own):
-        if offset < at or text[offset : offset + len(old)] != old:
+    for offset, old, _ in own:
+        if text[offset : offset + len(old)] != old:
             raise AssertionError(f"{file}: an edit expects {old!r} at character {offset}")
-        parts += [text[at:offset], new]
-        at = offset + len(old)
-    return mark + "".join([*parts, text[at:]]).encode("utf-8")
+    splices = (changes.Splice(offset, offset + len(old), new) for offset, old, new in own)
+    return mark + changes.edited(text, splices).encode("utf-8")
 
 
 def difference(file: str, before: bytes, after: bytes) -> str:

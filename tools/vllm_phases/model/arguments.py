@@ -192,8 +192,7 @@ def _spot(text: str, path: tuple[str | int, ...]) -> int | None:
         yaml_reader.documents(text, places)
     except yaml_reader.Unreadable:
         return None
-    spots = (places.get(path[:length]) for length in range(len(path), 0, -1))
-    found = next((spot for spot in spots if spot is not None), None)
+    found = yaml_reader.nearest(places, path)
     return line_starts(text)[found.line] + found.column if found else None
 
 

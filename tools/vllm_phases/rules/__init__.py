@@ -52,24 +52,34 @@ def run(
 
     locate  leads from what is read to another text, such as values; findings then have no fix
     """
-    found = [
-        pair
-        for rule in all_rules()
-        if rule.id in selection
-        for pair in _findings(rule, context, locate or written)
-    ]
-    told = {place for finding, _ in found if finding.rule_id.startswith("PKG") for place in _places(finding)}
-    kept = [
-        pair
-        for pair in found
-        if not (pair[0].rule_id.startswith("OBJ") and _place(pair[0], pair[0].path) in told)
-    ]
+    found = _found(context, selection, locate or written)
+    told = {place for finding in found if finding.rule_id.startswith("PKG") for place in _places(finding)}
+    kept = {
+        finding: problem
+        for finding, problem in found.items()
+        if not (finding.rule_id.startswith("OBJ") and _place(finding, finding.path) in told)
+    }
     if locate is not None:
-        yield from (finding for finding, _ in kept)
+        yield from kept
         return
-    fixes = _fixes([problem.repair if problem else None for _, problem in kept])
-    for (finding, _), fix in zip(kept, fixes, strict=True):
+    fixes = _fixes([problem.repair if problem else None for problem in kept.values()])
+    for finding, fix in zip(kept, fixes, strict=True):
         yield replace(finding, fix=fix) if fix else finding
+
+
+def _found(context: Context, selection: Selection, locate: Locate) -> dict[Finding, Problem | None]:
+    """What is found, each thing once, though several pairs may lead to it.
+
+    One deployment after the other, so that what rules share about it is worked out once.
+    """
+    chosen = [rule for rule in all_rules() if rule.id in selection]
+    turns = [(rule, context) for rule in chosen if rule.whole]
+    turns += [(rule, around) for around in context.deployments for rule in chosen if not rule.whole]
+    found: dict[Finding, Problem | None] = {}
+    for rule, around in turns:
+        for finding, problem in _findings(rule, around, locate):
+            found.setdefault(finding, problem)
+    return found
 
 
 def _places(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -89,15 +99,12 @@ def written(problem: Problem, subject: object) -> tuple[str, Location | None]:
 
 
 def _findings(rule: Rule, context: Context, locate: Locate) -> Iterator[tuple[Finding, Problem | None]]:
-    """What a rule finds, each thing once, though several pairs may lead to it."""
-    told: set[Finding] = set()
+    """What a rule finds in one deployment."""
     try:
-        for subject, around in _subjects(rule, context):
-            for problem in rule.check(subject, around):
-                finding = _finding(rule, problem, *locate(problem, subject))
-                if finding not in told:
-                    told.add(finding)
-                    yield finding, problem
+        found = subjects(context.release, rule.scope)
+        for subject in filter(rule.applies, found) if rule.versioned else found:
+            for problem in rule.check(subject, context):
+                yield _finding(rule, problem, *locate(problem, subject)), problem
     except Exception as error:
         if os.environ.get(_TRACEBACK):
             raise
@@ -113,14 +120,6 @@ def _fixes(repairs: Sequence[Repair | None]) -> Sequence[Fix | None]:
     from vllm_phases.sources.repair import fixes
 
     return fixes(repairs)
-
-
-def _subjects(rule: Rule, context: Context) -> Iterator[tuple[object, Context]]:
-    """What a rule looks at, each with the deployment around it."""
-    for around in (context,) if rule.whole else context.deployments:
-        found = subjects(around.release, rule.scope)
-        for subject in filter(rule.applies, found) if rule.versioned else found:
-            yield subject, around
 
 
 def _finding(rule: Rule, problem: Problem, path: str, location: Location | None) -> Finding:

@@ -394,9 +394,8 @@ def _by_rule(context: Context) -> Mapping[str, list[tuple[Object, Refused]]]:
     from vllm_phases.objects import validate
 
     by_rule: dict[str, list[tuple[Object, Refused]]] = defaultdict(list)
-    patches = _patches(context.release)
     for found in context.release.objects:
-        if not _is_applied(found, patches):
+        if not _is_applied(found):
             continue
         for refused in validate(found.node.value, context.kube_version):
             if not _open(found, refused):
@@ -404,23 +403,14 @@ def _by_rule(context: Context) -> Mapping[str, list[tuple[Object, Refused]]]:
     return by_rule
 
 
-def _is_applied(found: Object, patches: frozenset[str]) -> bool:
-    """Whether an API server gets an object as it stands: no part of one, and no configuration of kubectl."""
-    file = os.path.normpath(found.node.document.file)
-    folder, name = os.path.split(file)
-    is_patch = file in patches or "patch" in name or os.path.basename(folder) == "patches"
+def _is_applied(found: Object) -> bool:
+    """Whether an API server gets an object as it stands: no part of one, and no configuration of kubectl.
+
+    Patches that a kustomization names are not read at all (sources/files.py).
+    """
+    folder, name = os.path.split(os.path.normpath(found.node.document.file))
+    is_patch = "patch" in name or os.path.basename(folder) == "patches"
     return not is_patch and (found.node.text("apiVersion"), found.kind) != ("v1", "Config")
-
-
-def _patches(release: Release) -> frozenset[str]:
-    """The files that a Kustomization names as patches: parts of objects, which nobody applies as they stand."""
-    found: set[str] = set()
-    for kustomization in release.of_kind("Kustomization"):
-        folder = os.path.dirname(kustomization.node.document.file)
-        names = [item.text("path") for item in kustomization.node.items("patches")]
-        names += [item.text() for item in kustomization.node.items("patchesStrategicMerge")]
-        found.update(os.path.normpath(os.path.join(folder, name)) for name in names if name)
-    return frozenset(found)
 
 
 def _open(found: Object, refused: Refused) -> bool:

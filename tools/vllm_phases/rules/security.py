@@ -210,12 +210,7 @@ def host_access(pod: Pod, context: Context) -> Iterator[Problem]:
             yield Problem(where, f"{what} opens the host to the pod", fix)
 
 
-@rule(
-    "SEC006",
-    "engine-with-api-token",
-    Severity.NOTE,
-    scope=Pod,
-)
+@rule("SEC006", "engine-with-api-token", Severity.NOTE, scope=Pod)
 def engine_with_api_token(pod: Pod, context: Context) -> Iterator[Problem]:
     """An engine's pod that gets a token of the Kubernetes API, which vLLM never uses.
 

@@ -162,7 +162,7 @@ class Add:
         if entry.marked or entry.style == "alias":
             raise Unclear
         children = layout.children(self.node.path)
-        as_json = layout.text.lstrip()[:1] in ("{", "[")
+        as_json = _is_json(layout)
         name = "" if self.key is None else f"{spelling.flow(self.key, as_json)}: "
         text = name + spelling.flow(self.value, as_json)
         if not children and entry.flows:
@@ -279,7 +279,11 @@ def _in_brackets(layout: Layout, path: KeyPath, value: Any) -> Splice:
     old = layout.text[entry.value : entry.end]
     if entry.marked or entry.style == "alias" or _COMMENT.search(old):
         raise Unclear
-    return Splice(entry.value, entry.end, spelling.flow(value, layout.text.lstrip()[:1] in ("{", "[")))
+    return Splice(entry.value, entry.end, spelling.flow(value, _is_json(layout)))
+
+
+def _is_json(layout: Layout) -> bool:
+    return layout.text.lstrip()[:1] in ("{", "[")
 
 
 def _scalar(layout: Layout, path: KeyPath) -> Entry:

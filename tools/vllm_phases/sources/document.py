@@ -75,7 +75,7 @@ class Document:
         """The place of the character at an offset of a scalar's text; None where it cannot be known."""
         value = scalar_text(_below(self.tree, path))
         if self.kind == "command":
-            return self._at(offset)
+            return self.location_at(offset)
         spot = self.places.get(path)
         if spot is None or offset >= len(value):
             return None
@@ -87,9 +87,9 @@ class Document:
             found = positions.of_block(self.text, starts[first] + indent, indent, value)
         else:
             found = positions.of_scalar(self.text, start, value)
-        return self._at(found[offset]) if found else None
+        return self.location_at(found[offset]) if found else None
 
-    def _at(self, offset: int) -> Location:
+    def location_at(self, offset: int) -> Location:
         """The place of a character of this document's own text."""
         starts = positions.line_starts(self.text)
         line = bisect_right(starts, offset) - 1
@@ -97,8 +97,7 @@ class Document:
 
     def spot(self, path: KeyPath) -> Spot:
         """As location, counted from 0 in this document's own text."""
-        known = (self.places.get(path[:length]) for length in range(len(path), 0, -1))
-        return next((spot for spot in known if spot), Spot(0, 0, 0, 0))
+        return yaml_reader.nearest(self.places, path) or Spot(0, 0, 0, 0)
 
     @staticmethod
     def _block_indent(lines: list[str], first: int) -> int:

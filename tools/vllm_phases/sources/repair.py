@@ -6,13 +6,11 @@ the changes, there is no fix: so anchors, merge keys and odd quoting need no car
 
 from __future__ import annotations
 
-import bisect
 import functools
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vllm_phases.finding import Edit, Fix, Location
+from vllm_phases.finding import Edit, Fix
 from vllm_phases.sources import layout, yaml_reader
 from vllm_phases.sources.changes import Add, Change, Remove, Splice, Substitute, edited, within
 from vllm_phases.sources.layout import Unclear
@@ -155,7 +153,8 @@ def _edits(document: Document, splices: Sequence[Splice]) -> Iterator[Edit]:
         document = holder.document
     for start, end, text in splices:
         old = document.text[start:end]
-        yield Edit(_place(document, start), _place(document, end), document.offset + start, old, text)
+        first, last = document.location_at(start), document.location_at(end)
+        yield Edit(first, last, document.offset + start, old, text)
 
 
 @functools.lru_cache(maxsize=4)  # repairs come document by document, and layouts are large
@@ -172,14 +171,3 @@ def _layout(document: Document) -> Layout:
 
 def _unclear() -> Any:
     raise Unclear
-
-
-def _place(document: Document, position: int) -> Location:
-    starts = _line_starts(document)
-    line = bisect.bisect_right(starts, position) - 1
-    return Location(document.file, document.line + line, position - starts[line] + 1)
-
-
-@functools.lru_cache(maxsize=4)
-def _line_starts(document: Document) -> tuple[int, ...]:
-    return (0, *(match.end() for match in re.finditer("\n", document.text)))

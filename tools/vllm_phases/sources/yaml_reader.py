@@ -47,6 +47,12 @@ class Spot(NamedTuple):
 Places = dict[KeyPath, Spot]
 
 
+def nearest(places: Places, path: KeyPath) -> Spot | None:
+    """The place of a path, or of its nearest parent that has one."""
+    above = (places.get(path[:length]) for length in range(len(path), 0, -1))
+    return next((spot for spot in above if spot), None)
+
+
 @dataclass
 class _Frame:
     """A mapping or list that is being read."""
