@@ -72,7 +72,8 @@ $(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_podmonitors.yaml \
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_servicemonitors.yaml \
 	  $(call module-files,github.com/kedacore/keda/v2)/config/crd/bases/keda.sh_scaledobjects.yaml \
-	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml
+	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
+	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml
 	@touch $@
 
 # How fake nodes, pods and volumes come up and go: kwok's own stages.

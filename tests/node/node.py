@@ -12,6 +12,7 @@ import json
 import os
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +33,6 @@ from .report import cluster_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ADDRESS = "10.10.0.1"
 IMAGE = "vllm-phases/node:test"
@@ -105,11 +105,18 @@ def write_runtime_spec(machine: Machine) -> None:
     """Write what every container starts from: containerd's own default, with the engine and the tools mounted."""
     spec = json.loads(machine.run("ctr", "oci", "spec"))
     del spec["process"]["rlimits"]  # the machine's own; they could not be raised anyway
-    for source, destination in (("/run/node/engine", "/opt/engine/lib"), ("/run/node/bin", "/opt/tools")):
+    mounts = {"/run/node/engine": "/opt/engine/lib", "/run/node/bin": "/opt/tools", **llmd_programs()}
+    for source, destination in mounts.items():
         options = ["rbind", "ro", "nosuid", "nodev"]
         mount = {"destination": destination, "type": "bind", "source": source, "options": options}
         spec["mounts"].append(mount)
     (machine.folder / "runtime-spec.json").write_text(json.dumps(spec))
+
+
+def llmd_programs() -> dict[str, str]:
+    """The programs of llm-d that were built by hand, and where its images have them; empty where none is given."""
+    given = {os.environ.get("LLMD_EPP"): "/app/epp", os.environ.get("LLMD_SIDECAR"): "/app/pd-sidecar"}
+    return {str(Path(source).resolve()): place for source, place in given.items() if source}
 
 
 def start_node(plane: ControlPlane, machine: Machine) -> None:

@@ -20,7 +20,7 @@ vllm-common.podSpec: the pod's specification before the user's extra fields.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.podSpec" -}}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ eq (.token | default "") "true" }}
 enableServiceLinks: false
 serviceAccountName: {{ include "vllm-common.serviceAccountName" . }}
 terminationGracePeriodSeconds: {{ include "vllm-common.gracePeriodSeconds" . }}
@@ -28,7 +28,7 @@ securityContext:
   {{- include "vllm-common.podSecurityContext" . | nindent 2 }}
 {{- include "vllm-common.pullSecrets" . }}
 {{- include "vllm-common.scheduling" . }}
-{{- with .role.extraInitContainers }}
+{{- with concat .role.extraInitContainers (.sidecars | default list) }}
 initContainers:
   {{- toYaml . | nindent 2 }}
 {{- end }}

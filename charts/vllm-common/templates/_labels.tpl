@@ -11,10 +11,11 @@ app.kubernetes.io/component: {{ .component }}
 {{/*
 vllm-common.podLabels: labels of a pod. Nothing here follows the chart's version, so a chart release alone never
 restarts an engine. Ours win over the user's.
-Parameters: root, name, component; optional `extra`, a map of further user labels.
+Parameters: root, name, component; optional `extra`, a map of further user labels, and `own`, one of further labels
+of the chart.
 */}}
 {{- define "vllm-common.podLabels" -}}
-{{- $own := include "vllm-common.selectorLabels" . | fromYaml -}}
+{{- $own := merge (include "vllm-common.selectorLabels" . | fromYaml) (.own | default dict) -}}
 {{- $_ := set $own "app.kubernetes.io/version" (.root.Values.global.vllm.version | replace "+" "_") -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "vllm-phases" -}}
 {{- $theirs := merge (deepCopy (.extra | default dict)) .root.Values.global.vllm.labels -}}

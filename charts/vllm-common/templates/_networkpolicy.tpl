@@ -2,7 +2,8 @@
 vllm-common.networkPolicy: the policy of a role. Only the HTTP port is reachable; the ports on which the processes
 of one pod talk stay closed, but for engines that exchange KV.
 Parameters: the role context; `clients`, a list of peers (empty: everybody); optional `engines`, peers that may reach
-every port, because KV transfer chooses its ports freely, and `reach`, peers that the role itself must reach.
+every port, because KV transfer chooses its ports freely; `ingress`, further rules; and `reach`, peers that the role
+itself must reach.
 */}}
 {{- define "vllm-common.networkPolicy" -}}
 {{- $policy := .root.Values.global.vllm.networkPolicy -}}
@@ -24,6 +25,9 @@ spec:
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+    {{- with .ingress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     {{- with .engines }}
     - from:
         {{- toYaml . | nindent 8 }}

@@ -6,7 +6,8 @@ Parameters: the top context.
 {{- define "vllm-stack.target" -}}
 {{- $targets := dict
   "base" (dict "layer" "base" "name" "vllm-base" "component" "server")
-  "pdNccl" (dict "layer" "pdNccl" "name" "vllm-pd-nccl" "component" "router") -}}
+  "pdNccl" (dict "layer" "pdNccl" "name" "vllm-pd-nccl" "component" "router")
+  "llmd" (dict "layer" "llmd" "name" "vllm-llmd" "component" "proxy") -}}
 {{- $target := index $targets .Values.frontDoor.to -}}
 {{- if not (index .Values $target.layer).enabled -}}
 {{- printf "frontDoor.to: the layer %s is not enabled; set %s.enabled to true, or frontDoor.to to a layer that runs" $target.layer $target.layer | include "vllm-common.fail" -}}

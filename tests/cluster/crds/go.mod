@@ -1,6 +1,7 @@
 // Pins the projects whose custom resources the charts create. Their CRDs are read from the module cache:
 //   github.com/prometheus-operator/prometheus-operator  example/prometheus-operator-crd/*.yaml
 //   github.com/kedacore/keda/v2                         config/crd/bases/*.yaml
+//   sigs.k8s.io/gateway-api-inference-extension         config/crd/bases/*.yaml
 //   sigs.k8s.io/gateway-api                             config/crd/standard/*.yaml
 // `go mod download -json` prints the folder of each.
 module vllm-phases/tests/cluster/crds
@@ -11,6 +12,7 @@ require (
 	github.com/kedacore/keda/v2 v2.21.0
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	sigs.k8s.io/gateway-api v1.6.3
+	sigs.k8s.io/gateway-api-inference-extension v1.6.0
 )
 
 require (

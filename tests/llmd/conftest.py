@@ -1,0 +1,63 @@
+"""Fixtures of llm-d's data path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.control_plane import (
+    BIN,
+    CRDS,
+    ControlPlane,
+    Programs,
+    require_programs,
+    start_api_server,
+)
+
+from .path import ENVOY, DataPath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.conftest import Objects, Render
+
+VALUES = {"llmd": {"inferencePool": {"enabled": True}, "proxy": {"drain": {"preStopSeconds": 1}}}}
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and an API server that knows InferencePools. Nothing acts on its objects but the picker."""
+    require_programs()
+    if missing := [program for program in (BIN / "lwepp", ENVOY) if not program.exists()]:
+        pytest.fail(f"no {', '.join(map(str, missing))}: run `make llmd`")
+    plane = ControlPlane(tmp_path_factory.mktemp("api-server"))
+    with Programs(plane.folder) as programs:
+        start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
+        plane.kubectl("apply", "--server-side", "-f", str(CRDS))
+        programs.wait(
+            lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=1s")
+        )
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def objects(render: Render, api_server: ControlPlane) -> Objects:
+    """The release, of which the API server has the pool."""
+    objects = render("values/phase2-llmd.yaml", values=VALUES)
+    api_server.apply(objects.get("InferencePool/demo-pool"))
+    return objects
+
+
+@pytest.fixture
+def path(api_server: ControlPlane, objects: Objects, tmp_path: Path) -> Iterator[DataPath]:
+    """The path, ready."""
+    path = DataPath(api_server, objects, tmp_path)
+    try:
+        path.start()
+        path.until_ready()
+        path.until_served()
+        yield path
+    finally:
+        path.stop()
