@@ -26,8 +26,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from tests.cluster.control_plane import BIN, CACHE
 from tests.engine import pods
 
@@ -43,14 +41,7 @@ NETWORK = f"127.{64 + os.getpid() // 256 % 64}.{os.getpid() % 256}"  # two runs 
 ADDRESSES = {
     name: f"{NETWORK}.{host}" for host, name in enumerate(("proxy", "llmd-prefill", "llmd-decode"), 2)
 }
-MODES = {"request_body_mode": "STREAMED", "response_body_mode": "NONE"}
-BUFFER = {
-    "name": "envoy.filters.http.buffer",
-    "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer",
-        "max_request_bytes": 10 << 20,
-    },
-}
+SCRIPT = HERE.parent / "node/image/usr/local/share/envoy-lwepp.sed"
 NOBODY = "nobody.invalid"
 SECONDS = 30
 
@@ -166,16 +157,9 @@ def here(text: str, absent: tuple[str, ...] = ()) -> str:
 
 def for_this_picker(text: str) -> str:
     """Envoy's configuration, with bodies given to the picker in one piece."""
-    config = yaml.safe_load(text)
-    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    (processor,) = (each for each in manager["http_filters"] if each["name"].endswith("ext_proc"))
-    settings = processor["typed_config"]
-    settings["processing_mode"] |= MODES | dict.fromkeys(
-        ("request_trailer_mode", "response_trailer_mode"), "SKIP"
-    )
-    settings["send_body_without_waiting_for_header_response"] = True
-    manager["http_filters"].insert(1, BUFFER)
-    return yaml.safe_dump(config)
+    return subprocess.run(
+        ["sed", "-f", SCRIPT], input=text, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def ready(path: str) -> bool:

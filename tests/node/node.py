@@ -20,6 +20,7 @@ import pytest
 from tests.cluster.control_plane import (
     BIN,
     CACHE,
+    CRDS,
     CommandError,
     ControlPlane,
     StartError,
@@ -40,8 +41,14 @@ LAYER = CACHE / "node/layer.tar"
 MODEL = CACHE / "node/model"
 ENGINE = CACHE / "engine/lib/python3.11"  # the image's Python
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kube-proxy", "gpu-device-plugin")
-POD_PROGRAMS = ("ptp", "host-local", "loopback", "coredns", "kube-network-policies")
-MADE = (*(BIN / name for name in (*PROGRAMS, *POD_PROGRAMS)), LAYER, MODEL / ".ready", ENGINE)
+POD_PROGRAMS = ("ptp", "host-local", "loopback", "coredns", "kube-network-policies", "lwepp")
+MADE = (
+    *(BIN / name for name in (*PROGRAMS, *POD_PROGRAMS)),
+    LAYER,
+    MODEL / ".ready",
+    ENGINE,
+    CRDS / ".ready",
+)
 VALUES = HERE / "values/cpu-build.yaml"
 
 
@@ -144,7 +151,8 @@ def start_node(plane: ControlPlane, machine: Machine) -> None:
 
 
 def start_platform(plane: ControlPlane) -> None:
-    """Start what a platform team runs on its cluster, as pods."""
+    """Give the cluster its custom resources and what a platform team runs on it, as pods."""
+    plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     plane.kubectl("apply", "--server-side", "-f", str(HERE / "objects"))
     for owner in ("daemonset/kube-network-policies", "deployment/coredns"):
         plane.kubectl("rollout", "status", owner, "--namespace=kube-system", "--timeout=60s")

@@ -1,7 +1,8 @@
-"""Phase 2 by llm-d, with its own picker and sidecar: a release climbs, KV moves, nobody steers, no stream is cut.
+"""Phase 2 by llm-d: a release climbs, nobody steers, no stream is cut, and with llm-d's own programs KV moves.
 
-LLMD_EPP and LLMD_SIDECAR name the two programs, built by hand from llm-d-router's sources, of the release that
-values/phase2-llmd.yaml asks for. Engines, NIXL, Envoy, discovery, Services and policies are real as well.
+LLMD_EPP and LLMD_SIDECAR name the picker and the sidecar, built by hand from llm-d-router's sources, of the release
+that values/phase2-llmd.yaml asks for. Without them stand-ins of the node's image are run (image/app), and what only
+the real ones show is skipped. Engines, NIXL, Envoy, discovery, Services and policies are real always.
 """
 
 from __future__ import annotations
@@ -23,13 +24,7 @@ if TYPE_CHECKING:
     from .client import Client
     from .site import Site
 
-pytestmark = [
-    pytest.mark.node,
-    pytest.mark.skipif(
-        len(llmd_programs()) < 2,
-        reason="NOT TESTED: llm-d's own picker and sidecar; LLMD_EPP and LLMD_SIDECAR must name them",
-    ),
-]
+pytestmark = pytest.mark.node
 
 FORGED = ("x-gateway-destination-endpoint", "x-prefiller-host-port")
 
@@ -46,22 +41,42 @@ except urllib.error.HTTPError as error:
     print(error.code)
 """
 
-# Streams one long answer and prints how it ended.
-STREAM = """
-import json, sys, urllib.request
+# Streams one long answer after the other and prints when each began, when and how it ended.
+STREAMS = """
+import json, sys, time, urllib.request
 url, model, tokens = sys.argv[1:]
-body = {"model": model, "prompt": "a long one", "max_tokens": int(tokens), "stream": True, "ignore_eos": True}
-request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-count, last = 0, ""
-try:
-    with urllib.request.urlopen(request, timeout=600) as answer:
-        print("begun", flush=True)
-        for line in answer:
-            if text := line.decode().strip():
-                count, last = count + 1, text
-except Exception as error:
-    last = f"{type(error).__name__} {error}"
-print(json.dumps({"events": count, "last": last[-200:]}), flush=True)
+number = 0
+while True:
+    number += 1
+    body = {"model": model, "prompt": f"{number} red", "max_tokens": int(tokens), "stream": True, "ignore_eos": True}
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    began, count, last = time.time(), 0, ""
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            for line in answer:
+                if text := line.decode().strip():
+                    count, last = count + 1, text
+    except Exception as error:
+        last = f"{type(error).__name__} {error}"
+    print(json.dumps({"began": began, "ended": time.time(), "events": count, "last": last[-200:]}), flush=True)
+"""
+
+# Asks with new prompts, long enough for prefill, until it is told no more, and prints each status.
+ASK = """
+import json, sys, time, urllib.error, urllib.request
+url, model, seconds = sys.argv[1:]
+end = time.time() + float(seconds)
+while time.time() < end:
+    body = {"model": model, "prompt": f"{time.time()} " + "black white " * 40, "max_tokens": 2}
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        said = urllib.request.urlopen(request, timeout=120).status
+    except urllib.error.HTTPError as error:
+        said = error.code
+    except OSError as error:
+        said = type(error).__name__
+    print(said)
+    time.sleep(0.2)
 """
 
 # Listens where no engine is, and prints who calls.
@@ -76,10 +91,24 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def climbed(node: Site, client: Client, progress: Callable[[str], None]) -> Iterator[Climbed]:
-    """The release in phase 2, after a climb during which a client kept asking."""
+def real(node: Site) -> bool:
+    """Whether picker and sidecar are llm-d's own."""
+    return node.machine is None or len(llmd_programs()) == 2
+
+
+@pytest.fixture(scope="module")
+def climbed(node: Site, client: Client, progress: Callable[[str], None], real: bool) -> Iterator[Climbed]:
+    """The release in phase 2, after a climb during which a client kept asking. The stand-in wants a pool."""
+    pool = f"llmd.inferencePool.enabled={str(not real).lower()}"
     with node.namespace() as namespace:
-        yield climb(Release(node, namespace), client, "phase2-llmd", progress)
+        yield climb(Release(node, namespace), client, "phase2-llmd", progress, pool)
+
+
+@pytest.fixture(scope="module")
+def llmd(real: bool) -> None:
+    """Skip where llm-d's own programs are not."""
+    if not real:
+        pytest.skip("NOT TESTED: llm-d's own picker and sidecar; LLMD_EPP and LLMD_SIDECAR must name them")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +137,7 @@ def test_no_request_fails_while_the_release_climbs(climbed: Climbed, progress: C
     assert [line for line in climbed.load if line.split()[1:] != ["answered"]] == []
 
 
+@pytest.mark.usefixtures("llmd")
 @pytest.mark.parametrize("path", ["completions", "chat/completions"])
 def test_kv_moves_for_long_prompts(
     climbed: Climbed, client: Client, insider: Insider, progress: Callable[[str], None], path: str
@@ -125,10 +155,32 @@ def test_kv_moves_for_long_prompts(
     assert [after[name] > before[name] for name in names] == [True, True, False]
 
 
+@pytest.mark.usefixtures("llmd")
+def test_the_access_log_names_both_engines(
+    climbed: Climbed, client: Client, progress: Callable[[str], None]
+) -> None:
+    """The picker's word on prefill (x-prefiller-host-port) and decode, for a long prompt and for a short one."""
+    release = climbed.release
+    prefill, decode, proxy = (release.pods(role)[0] for role in ("llmd-prefill", "llmd-decode", "proxy"))
+
+    def logged() -> list[Any]:
+        lines = release.kubectl("logs", proxy["metadata"]["name"]).splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    complete(climbed, client, f"{time.time()} " + "black white " * 40)
+    complete(climbed, client, "short")
+    until(lambda: len(logged()) > 1 and logged()[-1]["prefill"] is None, 30)  # Envoy writes every ten seconds
+    long, short = logged()[-2:]
+    progress(f"access log: {json.dumps([long, short])}")
+    assert long["prefill"] == f"{prefill['status']['podIP']}:8000"
+    assert {long["decode"], short["decode"]} == {f"{decode['status']['podIP']}:8000"}
+
+
 def test_answers_are_those_of_phase_1(climbed: Climbed, client: Client) -> None:
     assert answers(climbed.release, client, climbed.model) == climbed.answers
 
 
+@pytest.mark.usefixtures("llmd")
 def test_helm_test_proves_the_transfer(release: Release, progress: Callable[[str], None]) -> None:
     passed, said = helm_test(release)
     progress(said)
@@ -158,27 +210,64 @@ def test_forged_headers_reach_nothing(
 
 
 @pytest.mark.parametrize("component", ["proxy", "picker", "llmd-decode"])
-def test_a_stream_in_flight_survives_a_rolling_restart(
+def test_streams_survive_a_rolling_restart(
     climbed: Climbed, client: Client, progress: Callable[[str], None], component: str
 ) -> None:
+    """Of decode: of engine and sidecar. One stream is in flight at any time, so one is when the old pod must go."""
     release = climbed.release
-    cluster, name = release.site.cluster, f"stream-{component}"
+    cluster, name = release.site.cluster, f"streams-{component}"
     url = f"{release.url}/v1/completions"
-    pod = sleeping_pod(name, release.site.image, "python3", "-c", STREAM, url, climbed.model, "1500")
-    pod["spec"]["restartPolicy"] = "Never"
-    cluster.apply(pod, namespace=client.namespace)
-    until(lambda: "begun" in cluster.kubectl("logs", name, "-n", client.namespace))
-    progress(f"rolling restart of {component} under a stream")
+    cluster.apply(
+        sleeping_pod(name, release.site.image, "python3", "-c", STREAMS, url, climbed.model, "400"),
+        namespace=client.namespace,
+    )
+
+    def ended() -> list[Any]:
+        return [
+            json.loads(line) for line in cluster.kubectl("logs", name, "-n", client.namespace).splitlines()
+        ]
+
+    until(lambda: len(ended()) > 0)
+    (old,) = release.pods(component)
+    progress(f"rolling restart of {component} under streams")
     release.kubectl("rollout", "restart", f"deployment/demo-{component}")
     release.kubectl("rollout", "status", f"deployment/demo-{component}", "--timeout=10m")
-    done = "--for=jsonpath={.status.phase}=Succeeded"
-    cluster.kubectl("wait", done, f"pod/{name}", "-n", client.namespace, "--timeout=5m")
-    ended = json.loads(cluster.kubectl("logs", name, "-n", client.namespace).splitlines()[-1])
-    progress(f"{component}: {ended}")
-    assert ended["last"] == "data: [DONE]"
-    assert ended["events"] > 1500
+    release.kubectl("wait", "--for=delete", f"pod/{old['metadata']['name']}", "--timeout=5m")
+    gone, streams = time.time(), len(ended())
+    until(lambda: len(ended()) > streams)
+    progress(f"{component} gone at {gone:.0f}: {json.dumps(ended())}")
+    assert {stream["last"] for stream in ended()} == {"data: [DONE]"}
+    assert all(stream["events"] > 400 for stream in ended())
+    cluster.kubectl("delete", "pod", name, "-n", client.namespace)
 
 
+@pytest.mark.usefixtures("llmd")
+def test_a_prefill_engine_that_dies_is_told_to_clients_until_the_picker_knows(
+    climbed: Climbed, client: Client, insider: Insider, progress: Callable[[str], None]
+) -> None:
+    """From 0.9 on an error of prefill is the client's; with no prefill engine left, decode computes all by itself."""
+    release = climbed.release
+    (proxy,) = release.pods("proxy")
+    (prefill,) = release.pods("llmd-prefill")
+    url = f"http://{proxy['status']['podIP']}:8081/v1/completions"
+    die = (
+        "import os, signal; [os.kill(int(p), signal.SIGKILL) for p in os.listdir('/proc') if p.isdigit() and"
+    )
+    die += " b'EngineCore' in open(f'/proc/{p}/cmdline', 'rb').read()]"
+    release.kubectl("exec", prefill["metadata"]["name"], "--", "python3", "-c", die)
+    said = client.python(ASK, url, climbed.model, "40").splitlines()
+    progress(f"after prefill's engine died: {' '.join(said)}")
+    assert set(said) - {"200"}
+    assert set(said) <= {"200", "500", "502", "503"}
+    release.kubectl("rollout", "status", "deployment/demo-llmd-prefill", "--timeout=10m")
+    until(lambda: ready(release, "llmd-prefill") and ready(release, "proxy"))
+    before = insider.count("llmd-decode", "nixl_xfer_time_seconds_count", 8200)
+    complete(climbed, client, f"{time.time()} " + "black white " * 40)
+    time.sleep(2)
+    assert insider.count("llmd-decode", "nixl_xfer_time_seconds_count", 8200) > before
+
+
+@pytest.mark.usefixtures("llmd")
 def test_without_prefill_the_proxy_is_not_ready_and_helm_test_names_it(
     release: Release, progress: Callable[[str], None]
 ) -> None:

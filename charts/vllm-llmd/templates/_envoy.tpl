@@ -67,6 +67,17 @@ filter_chains:
             - name: envoy.access_loggers.stdout
               typed_config:
                 "@type": type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog
+                log_format:
+                  json_format:
+                    time: "%START_TIME%"
+                    method: "%REQ(:METHOD)%"
+                    path: "%REQ(:PATH)%"
+                    code: "%RESPONSE_CODE%"
+                    flags: "%RESPONSE_FLAGS%"
+                    milliseconds: "%DURATION%"
+                    client: "%DOWNSTREAM_REMOTE_ADDRESS%"
+                    decode: "%REQ(X-GATEWAY-DESTINATION-ENDPOINT)%"
+                    prefill: "%REQ(X-PREFILLER-HOST-PORT)%"
           {{- end }}
           http_filters:
             - name: envoy.filters.http.header_mutation
