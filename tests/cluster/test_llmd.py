@@ -74,5 +74,3 @@ def test_a_release_may_have_any_name(control_plane: ControlPlane, length: int) -
         found = control_plane.get("deployments,services,configmaps,inferencepools", "-n", namespace)
         objects = [item["metadata"]["name"] for item in found]
         assert len(objects) == len(set(zip(objects, (item["kind"] for item in found), strict=True)))
-        for name in names:
-            control_plane.helm("uninstall", name, "--namespace", namespace)
