@@ -87,7 +87,7 @@ def picker_of(release: Release, pool: Pool) -> Picker | None:
 
 
 def pool_of(release: Release, picker: Picker) -> Pool | None:
-    """The pool that a picker serves: by its options, or by the Service that pools refer to; or its selection."""
+    """The pool that a picker serves: by its options, by the Service that pools refer to, or its selection."""
     for pool in release.index.pools_by_name.get(picker.pool_name or "", ()):
         if _meet(picker.pod, pool.object):
             return pool
