@@ -177,6 +177,10 @@ Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
       "since": "0.14.0",
       "until": null
     },
+    "mooncakeTensorDiffers": {
+      "since": "0.19.0",
+      "until": null
+    },
     "nixlAbortTimeout": {
       "since": "0.11.0",
       "until": "0.22.0"
