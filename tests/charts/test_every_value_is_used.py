@@ -52,6 +52,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     },
     "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
+    "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},
     "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},
     "custom": {
         "vllm": {"kvTransfer": {"connector": "custom", "custom": {"name": "Mine", "modulePath": "mine"}}}
@@ -66,6 +67,7 @@ BESIDE: dict[tuple[str, ...], dict[str, Any]] = {
     ("prefill", "drain", "preStopSeconds"): {
         "global": {"vllm": {"kvTransfer": {"nixl": {"leaseSeconds": 10}}}}
     },
+    ("global", "vllm", "simulator", "enabled"): {"global": {"vllm": {"test": {"enabled": False}}}},
     ("frontDoor", "httpRoute", "enabled"): {"frontDoor": {"httpRoute": {"gateways": [{"name": "g"}]}}},
     ("global", "vllm", "model", "source", "type"): {
         "global": {"vllm": {"model": {"source": {"pvc": {"claimName": "weights"}}}}}

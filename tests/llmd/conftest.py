@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,11 +29,18 @@ VALUES = {"llmd": {"inferencePool": {"enabled": True}, "proxy": {"drain": {"preS
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server for all tests that share a network."""
+    with started(tmp_path_factory.mktemp("api-server")) as plane:
+        yield plane
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[ControlPlane]:
     """etcd and an API server that knows InferencePools. Nothing acts on its objects but the picker."""
     require_programs()
     if missing := [program for program in (BIN / "lwepp", ENVOY) if not program.exists()]:
         pytest.fail(f"no {', '.join(map(str, missing))}: run `make llmd`")
-    plane = ControlPlane(tmp_path_factory.mktemp("api-server"))
+    plane = ControlPlane(folder)
     with Programs(plane.folder) as programs:
         start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
         plane.kubectl("apply", "--server-side", "-f", str(CRDS))

@@ -98,13 +98,17 @@ Parameters: args, the map; and names of flags that are rendered in another way:
 {{- end }}
 
 {{/*
-vllm-common.arguments: the container's args as a JSON list: the model, then every flag.
+vllm-common.arguments: the container's args as a JSON list: the model, then every flag; or those of the simulator.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
 {{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
+{{- if include "vllm-common.simulated" . -}}
+{{- include "vllm-common.simulatorArguments" (merge (dict "args" $args) .) -}}
+{{- else -}}
 {{- $forms := (include "vllm-common.facts" . | fromJson).flags -}}
 {{- $flags := include "vllm-common.flags" (merge (dict "args" $args) $forms) | fromJsonArray -}}
 {{- prepend $flags (include "vllm-common.modelPath" .) | toJson -}}
+{{- end -}}
 {{- end }}

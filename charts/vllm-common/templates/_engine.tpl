@@ -43,15 +43,15 @@ volumes:
 {{- end }}
 
 {{/*
-vllm-common.engineContainer: the container that runs `vllm serve`. The command is written out because private
-images need not have the official entrypoint.
+vllm-common.engineContainer: the container that runs `vllm serve`, or the simulator. The command is written out
+because private images need not have the official entrypoint.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.engineContainer" -}}
 name: vllm
 image: {{ include "vllm-common.image" . }}
-imagePullPolicy: {{ .root.Values.global.vllm.image.pullPolicy }}
-command: [vllm, serve]
+imagePullPolicy: {{ (ternary .root.Values.global.vllm.simulator.image .root.Values.global.vllm.image (ne (include "vllm-common.simulated" .) "")).pullPolicy }}
+command: {{ ternary "[/app/llm-d-inference-sim]" "[vllm, serve]" (ne (include "vllm-common.simulated" .) "") }}
 args:
   {{- include "vllm-common.arguments" . | fromJsonArray | toYaml | nindent 2 }}
 env:

@@ -50,7 +50,8 @@ Parameters: the role context.
   valueFrom:
     fieldRef:
       fieldPath: status.podIP
-{{- $env := mergeOverwrite (include "vllm-common.typedEnvironment" . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
+{{- $typed := ternary "vllm-common.simulatorEnvironment" "vllm-common.typedEnvironment" (ne (include "vllm-common.simulated" .) "") }}
+{{- $env := mergeOverwrite (include $typed . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
 {{ include "vllm-common.env" (omit $env "POD_IP") }}
 {{- end }}
 

@@ -11,6 +11,7 @@ vllm-common.facts: what images, metrics, connectors and features belong to which
   images    accelerator: repository, tag ({version} stands for the engine version), since, gpuResource (or
             null), nonRootSince (first release whose image has user 2000, or null)
   metrics   name without the prefix `vllm:`: name, since, until
+  simulator image, oldest release, options (name: since), lists (options whose items follow one by one)
 Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
 */ -}}
 {{- define "vllm-common.facts" -}}
@@ -177,6 +178,10 @@ Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
       "since": "0.14.0",
       "until": null
     },
+    "mooncakeTensorDiffers": {
+      "since": "0.19.0",
+      "until": null
+    },
     "nixlAbortTimeout": {
       "since": "0.11.0",
       "until": "0.22.0"
@@ -339,6 +344,112 @@ Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
       "name": "vllm:prompt_tokens",
       "since": "0.11.0",
       "until": null
+    }
+  },
+  "simulator": {
+    "image": "ghcr.io/llm-d/llm-d-inference-sim",
+    "lists": [
+      "failure-types",
+      "fake-metrics",
+      "lora-modules",
+      "served-model-name"
+    ],
+    "oldest": "0.9.2",
+    "options": {
+      "block-size": {},
+      "config": {},
+      "data-parallel-rank": {},
+      "data-parallel-size": {},
+      "dataset-in-memory": {},
+      "dataset-path": {},
+      "dataset-table-name": {},
+      "dataset-url": {},
+      "default-embedding-dimensions": {},
+      "ec-transfer-config": {},
+      "enable-kvcache": {},
+      "enable-prefix-caching": {},
+      "enable-request-id-headers": {},
+      "enable-sleep-mode": {},
+      "enforce-eager": {},
+      "event-batch-size": {},
+      "failure-injection-rate": {},
+      "failure-types": {},
+      "fake-metrics": {},
+      "fake-metrics-refresh-interval": {},
+      "force-dummy-tokenizer": {},
+      "global-cache-hit-threshold": {},
+      "hash-seed": {},
+      "image-emission-rate": {
+        "since": "0.10.1"
+      },
+      "inter-token-latency": {},
+      "inter-token-latency-std-dev": {},
+      "kv-cache-size": {},
+      "kv-cache-transfer-latency": {},
+      "kv-cache-transfer-latency-std-dev": {},
+      "kv-cache-transfer-time-per-token": {},
+      "kv-cache-transfer-time-std-dev": {},
+      "latency-calculator": {},
+      "log-http": {},
+      "lora-modules": {},
+      "max-cpu-loras": {},
+      "max-loras": {},
+      "max-model-len": {},
+      "max-num-seqs": {},
+      "max-request-body-size-mb": {
+        "since": "0.10.1"
+      },
+      "max-tool-call-array-param-length": {},
+      "max-tool-call-integer-param": {},
+      "max-tool-call-number-param": {},
+      "max-waiting-queue-length": {},
+      "min-tool-call-array-param-length": {},
+      "min-tool-call-integer-param": {},
+      "min-tool-call-number-param": {},
+      "mm-encoder-only": {},
+      "mm-processor-kwargs": {},
+      "mm-render-timeout": {},
+      "mode": {},
+      "model": {},
+      "no-enable-prefix-caching": {},
+      "no-enable-sleep-mode": {},
+      "no-enforce-eager": {},
+      "no-mm-encoder-only": {},
+      "no-omni": {
+        "since": "0.10.1"
+      },
+      "object-tool-call-not-required-field-probability": {},
+      "omni": {
+        "since": "0.10.1"
+      },
+      "port": {},
+      "prefill-overhead": {},
+      "prefill-time-per-token": {},
+      "prefill-time-std-dev": {},
+      "render-timeout": {},
+      "render-url": {},
+      "seed": {},
+      "self-signed-certs": {},
+      "served-model-name": {},
+      "ssl-certfile": {},
+      "ssl-keyfile": {},
+      "startup-duration": {},
+      "time-factor-under-load": {},
+      "time-to-first-token": {},
+      "time-to-first-token-std-dev": {},
+      "time-to-generate-image": {
+        "since": "0.10.1"
+      },
+      "time-to-generate-image-std-dev": {
+        "since": "0.10.1"
+      },
+      "tool-call-not-required-param-probability": {},
+      "use-vllm-map-event-format": {
+        "since": "0.10.1"
+      },
+      "v": {},
+      "vmodule": {},
+      "zmq-endpoint": {}
     }
   }
 }

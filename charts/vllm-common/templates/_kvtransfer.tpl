@@ -136,7 +136,7 @@ Parameters: the role context.
 {{- define "vllm-common.kvAnnotations" -}}
 {{- $kv := .root.Values.global.vllm.kvTransfer -}}
 {{- if and (eq (.kv | default "") "producer") (eq $kv.connector "mooncake") -}}
-vllm.ai/bootstrap-port: {{ include "vllm-common.scalar" $kv.mooncake.bootstrapPort | quote }}
+vllm.ai/bootstrap-port: {{ include "vllm-common.bootstrapPort" (dict "root" .root "port" .role.port) | quote }}
 {{- end -}}
 {{- end }}
 
@@ -151,7 +151,7 @@ Parameters: the role context.
 {{- $pool := ternary $vllm.kvTransfer.p2pNccl.memoryPoolGiB 0 (and (ne (.kv | default "") "") (eq $vllm.kvTransfer.connector "p2pNccl")) -}}
 {{- $lmcache := ternary $tiers.lmcache.gibPerRank 0 $tiers.lmcache.enabled -}}
 {{- $store := ternary (add $tiers.mooncakeStore.segmentGiB $tiers.mooncakeStore.bufferGiB) 0 $tiers.mooncakeStore.enabled -}}
-{{- add $tiers.offload.gibPerPod (mul $ranks (add $pool $lmcache $store)) -}}
+{{- ternary 0 (add $tiers.offload.gibPerPod (mul $ranks (add $pool $lmcache $store))) (ne (include "vllm-common.simulated" .) "") -}}
 {{- end }}
 
 {{/*
@@ -160,7 +160,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.kvStoreConfig" -}}
 {{- $store := .root.Values.global.vllm.kvTiers.mooncakeStore -}}
-{{- if $store.enabled -}}
+{{- if and $store.enabled (not (include "vllm-common.simulated" .)) -}}
 {{- $config := dict
   "mode" (ternary "embedded" "standalone-store" (gt (int64 $store.segmentGiB) 0))
   "metadata_server" $store.metadata

@@ -7,9 +7,9 @@ Parameters: root; `service` and `port`, the Service that clients use.
 {{- $name := include "vllm-common.servedNames" . | fromJsonArray | first -}}
 {{- $namespace := printf "--namespace %s" .root.Release.Namespace -}}
 {{- $key := $vllm.auth.apiKeySecret -}}
-vLLM {{ $vllm.version }} serves {{ $name }} behind the Service {{ .service }}.
+{{ if $vllm.simulator.enabled }}The simulator {{ $vllm.simulator.version }} stands for{{ else }}vLLM {{ $vllm.version }} serves{{ end }} {{ $name }} behind the Service {{ .service }}.
 
-Wait until it is ready (the first start downloads the model):
+Wait until it is ready{{ if not $vllm.simulator.enabled }} (the first start downloads the model){{ end }}:
   kubectl {{ $namespace }} rollout status deployment --selector app.kubernetes.io/instance={{ .root.Release.Name }}
 Prove that it answers:
   helm test {{ .root.Release.Name }} {{ $namespace }} --logs

@@ -12,7 +12,9 @@ Parameters: the role context; optional `at`, the role's values path.
 */}}
 {{- define "vllm-common.findings" -}}
 {{- $at := .at | default (include "vllm-common.valuesPath" .) -}}
-{{- range $topic := list "Version" "Flags" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- $topics := list "Version" "Flags" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- if include "vllm-common.simulated" . }}{{ $topics = list "Simulator" "Flags" "Environment" "Security" "Resources" "Rollout" "Autoscaling" }}{{ end -}}
+{{- range $topic := $topics -}}
 {{- include (printf "vllm-common.validate%s" $topic) (merge (dict "at" $at) $) -}}
 {{- end -}}
 {{- end }}
@@ -29,6 +31,31 @@ Parameters: the messages, one a line.
 {{- end }}
 
 {{/* Each check below prints one message a line. Parameters: the role context and `at`, the role's values path. */}}
+
+{{- define "vllm-common.validateSimulator" -}}
+{{- $vllm := .root.Values.global.vllm -}}
+{{- $oldest := (include "vllm-common.facts" . | fromJson).simulator.oldest -}}
+{{- $known := include "vllm-common.simulatorOptions" . | fromJsonArray -}}
+{{- $owned := include "vllm-common.ownedFlags" . | fromYaml -}}
+{{- if semverCompare (printf "<%s" $oldest) $vllm.simulator.version }}
+global.vllm.simulator.version: {{ $vllm.simulator.version }} is older than {{ $oldest }}, the first release of the simulator that these charts know
+{{- end }}
+{{- range $flag, $value := $vllm.simulator.args -}}
+{{- with index $owned ($flag | trimPrefix "no-") }}
+global.vllm.simulator.args.{{ $flag }}: set {{ . | replace "role:" $.at }} instead
+{{- else }}
+{{- if not (has $flag $known) }}
+global.vllm.simulator.args.{{ $flag }}: the simulator {{ $vllm.simulator.version }} has no such flag; take it out
+{{- end }}
+{{- end }}
+{{- end -}}
+{{- if $vllm.test.enabled }}
+global.vllm.test.enabled: the simulator's image has no Python to run the test with; set false
+{{- end }}
+{{- if and .kv (eq $vllm.kvTransfer.connector "p2pNccl") }}
+global.vllm.kvTransfer.connector: the simulator registers with no router, which p2pNccl needs; set nixl or mooncake
+{{- end }}
+{{- end }}
 
 {{- define "vllm-common.validateVersion" -}}
 {{- $vllm := .root.Values.global.vllm -}}

@@ -65,10 +65,10 @@ Parameters: root.
 {{- /* token-load-scorer wants more of this producer than the picker adds by itself. */}}
 {{- if or (index $picker.profiles.prefill.scorers "token-load-scorer") (index $picker.profiles.decode.scorers "token-load-scorer") }}{{ $plugins = append $plugins (dict "type" "inflight-load-producer") }}{{ end -}}
 {{- range $scorer := keys $picker.profiles.prefill.scorers $picker.profiles.decode.scorers | uniq | sortAlpha -}}
-{{- $weight := add (index $picker.profiles.prefill.scorers $scorer | default 0) (index $picker.profiles.decode.scorers $scorer | default 0) -}}
+{{- $weight := addf (index $picker.profiles.prefill.scorers $scorer | default 0) (index $picker.profiles.decode.scorers $scorer | default 0) -}}
 {{- $plugin := dict "type" $scorer -}}
 {{- if and $old (eq $scorer "prefix-cache-scorer") }}{{ $_ := set $plugin "parameters" $prefix }}{{ end -}}
-{{- if gt $weight 0 }}{{ $plugins = append $plugins $plugin }}{{ end -}}
+{{- if gt $weight 0.0 }}{{ $plugins = append $plugins $plugin }}{{ end -}}
 {{- end -}}
 {{- $decider := dict "type" "always-disagg-pd-decider" -}}
 {{- if eq $picker.decider.type "uncachedTokens" -}}

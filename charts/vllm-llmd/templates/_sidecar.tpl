@@ -26,7 +26,7 @@ Parameters: root.
 {{- end -}}
 {{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" "false" -}}
 {{- $_ := set $args (ternary "model-server-port" "vllm-port" (ne (index $knows "model-server-port") "")) $values.decode.port -}}
-{{- if and (eq $kv.connector "mooncake") (index $knows "mooncake-bootstrap-port") }}{{ $_ := set $args "mooncake-bootstrap-port" $kv.mooncake.bootstrapPort }}{{ end -}}
+{{- if and (eq $kv.connector "mooncake") (index $knows "mooncake-bootstrap-port") }}{{ $_ := set $args "mooncake-bootstrap-port" (include "vllm-common.bootstrapPort" (dict "root" .root "port" $values.prefill.port)) }}{{ end -}}
 {{- if and (gt (int64 $sidecar.prefillRetries) 0) (index $knows "prefill-max-retries") }}{{ $_ := set $args "prefill-max-retries" $sidecar.prefillRetries }}{{ end -}}
 {{- if $sidecar.ssrfProtection -}}
 {{- $_ := set $args "enable-ssrf-protection" "true" -}}

@@ -5,7 +5,7 @@ Parameters: root.
 {{- define "vllm-llmd.validate" -}}
 {{- $at := include "vllm-common.valuesPath" . -}}
 {{- $messages := "" -}}
-{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Picker" "Sidecar" "Tls" -}}
+{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Flags" "Picker" "Sidecar" "Tls" -}}
 {{- $messages = printf "%s\n%s" $messages (include (printf "vllm-llmd.validate%s" $topic) (dict "root" $.root "at" $at)) -}}
 {{- end -}}
 {{- range $role := list "prefill" "decode" -}}
@@ -57,7 +57,64 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{ .at }}decode.parallelism.tensor: {{ $decode }}, but prefill has {{ $prefill }}, and one must divide the other
 {{- else if and (eq $vllm.kvTransfer.connector "nixl") (gt $prefill $decode) (not (include "vllm-common.has" (dict "root" .root "feature" "nixlPrefillTpLarger"))) }}
 {{ .at }}prefill.parallelism.tensor: {{ $prefill }}, but decode has {{ $decode }}, and NIXL of vLLM {{ $vllm.version }} needs decode to have at least as many (0.14.0 does not)
+{{- else if and (eq $vllm.kvTransfer.connector "mooncake") (ne $prefill $decode) (not (include "vllm-common.has" (dict "root" .root "feature" "mooncakeTensorDiffers"))) }}
+{{ .at }}decode.parallelism.tensor: {{ $decode }}, but prefill has {{ $prefill }}, and MooncakeConnector of vLLM {{ $vllm.version }} needs them equal (0.19.0 does not)
 {{- end }}
+{{- end }}
+
+{{/* Flags that the charts render, with the value that does; nothing where it follows from the others. */}}
+{{- define "vllm-llmd.ownedFlags" -}}
+endpointPicker:
+  config-file: endpointPicker.extraConfig
+  config-text: endpointPicker.extraConfig
+  drain-timeout: endpointPicker.drainSeconds
+  endpoint-selector:
+  endpoint-target-ports: prefill.port
+  grpc-health-port:
+  grpc-port:
+  ha-enable-leader-election: endpointPicker.replicas
+  health-checking:
+  metrics-endpoint-auth: endpointPicker.metricsAuthentication
+  metrics-port:
+  pool-group:
+  pool-name:
+  pool-namespace:
+  refresh-metrics-interval: endpointPicker.refreshMilliseconds
+  secure-serving:
+routingSidecar:
+  cert-path:
+  configuration: routingSidecar.args
+  configuration-file: routingSidecar.args
+  connector:
+  decoder-use-tls:
+  enable-ssrf-protection: routingSidecar.ssrfProtection
+  enable-tls:
+  inference-pool:
+  inference-pool-name:
+  inference-pool-namespace:
+  kv-connector:
+  model-server-port: decode.port
+  mooncake-bootstrap-port: global.vllm.kvTransfer.mooncake.bootstrapPort
+  pool-group:
+  port: prefill.port
+  prefill-max-retries: routingSidecar.prefillRetries
+  prefiller-use-tls:
+  secure-proxy:
+  secure-serving:
+  vllm-port: decode.port
+{{- end }}
+
+{{- define "vllm-llmd.validateFlags" -}}
+{{- range $program, $flags := include "vllm-llmd.ownedFlags" . | fromYaml -}}
+{{- range $flag, $value := $flags -}}
+{{- if not (hasKey (index $.root.Values $program).args $flag) -}}
+{{- else if $value }}
+{{ $.at }}{{ $program }}.args.{{ $flag }}: set {{ if not (hasPrefix "global." $value) }}{{ $.at }}{{ end }}{{ $value }} instead, which renders this flag
+{{- else }}
+{{ $.at }}{{ $program }}.args.{{ $flag }}: the chart derives it; take it out
+{{- end }}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{- define "vllm-llmd.validatePicker" -}}
@@ -79,9 +136,9 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{- if and (eq .root.Values.proxy.type "gateway") (not .root.Values.inferencePool.enabled) }}
 {{ .at }}inferencePool.enabled: a Gateway routes to an InferencePool; set true, or {{ .at }}proxy.type to envoy
 {{- end }}
-{{- range $option := list "config-file" "config-text" "endpoint-selector" "pool-name" "pool-namespace" "grpc-port" "grpc-health-port" "metrics-port" "secure-serving" "ha-enable-leader-election" -}}
-{{- if hasKey $picker.args $option }}
-{{ $.at }}endpointPicker.args.{{ $option }}: the chart derives it; take it out
+{{- range $name := list "NAMESPACE" "POD_NAME" -}}
+{{- if hasKey $picker.env $name }}
+{{ $.at }}endpointPicker.env.{{ $name }}: the chart sets it to the pod's own; take it out
 {{- end }}
 {{- end -}}
 {{- end }}
@@ -90,12 +147,9 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{- $sidecar := .root.Values.routingSidecar -}}
 {{- if and $sidecar.ssrfProtection (not .root.Values.inferencePool.enabled) }}
 {{ .at }}routingSidecar.ssrfProtection: it reads the engines' addresses from an InferencePool; set {{ .at }}inferencePool.enabled to true
+{{- else if and $sidecar.ssrfProtection (semverCompare "<0.10.0" (include "vllm-llmd.version" .)) }}
+{{ .at }}routingSidecar.ssrfProtection: llm-d {{ include "vllm-llmd.version" . }} cannot read pools of inference.networking.k8s.io/v1 and would refuse every prefill engine (0.10.0 can); set false, or a newer global.vllm.llmd.version
 {{- end }}
-{{- range $option := list "port" "model-server-port" "vllm-port" "kv-connector" "connector" "secure-proxy" "enable-ssrf-protection" "inference-pool" "mooncake-bootstrap-port" -}}
-{{- if hasKey $sidecar.args $option }}
-{{ $.at }}routingSidecar.args.{{ $option }}: the chart derives it; take it out
-{{- end }}
-{{- end -}}
 {{- if and (gt (int64 $sidecar.prefillRetries) 0) (not (include "vllm-llmd.knows" (dict "root" .root "program" "sidecar" "option" "prefill-max-retries"))) }}
 {{ .at }}routingSidecar.prefillRetries: llm-d {{ include "vllm-llmd.version" . }} has no retries (0.9.0 has); set 0
 {{- end }}

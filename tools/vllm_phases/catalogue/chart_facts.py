@@ -22,6 +22,7 @@ vllm-common.facts: what images, metrics, connectors and features belong to which
   images    accelerator: repository, tag ({version} stands for the engine version), since, gpuResource (or
             null), nonRootSince (first release whose image has user 2000, or null)
   metrics   name without the prefix `vllm:`: name, since, until
+  simulator image, oldest release, options (name: since), lists (options whose items follow one by one)
 Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
 */ -}}
 """
@@ -68,6 +69,7 @@ def _engine() -> dict[str, Any]:
         "features": {name: _window(fact) for name, fact in facts("features").items()},
         "images": {name: {key: fact[key] for key in image_keys} for name, fact in facts("images").items()},
         "metrics": {name: {"name": fact["name"], **_window(fact)} for name, fact in facts("metrics").items()},
+        "simulator": {key: value for key, value in facts("simulator").items() if key != "source"},
     }
 
 
