@@ -103,7 +103,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
-{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
+{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) (.flags | default dict) $free -}}
 {{- $forms := (include "vllm-common.facts" . | fromJson).flags -}}
 {{- $flags := include "vllm-common.flags" (merge (dict "args" $args) $forms) | fromJsonArray -}}
 {{- prepend $flags (include "vllm-common.modelPath" .) | toJson -}}

@@ -206,6 +206,16 @@ def picker_plugin_reference(config: PickerConfig, context: Context) -> Iterator[
         plugins: [{type: queue-scorer, name: queue}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}]}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        featureGates: [flowControl]
+        plugins: [{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise}}]
+        schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        flowControl:
+          saturationDetector: {pluginRef: concurrency-detector}
+          priorityBands: [{priority: 10, fairnessPolicyRef: round-robin-fairness-policy}]
+        ```
 
     Good:
         ```yaml
@@ -214,14 +224,23 @@ def picker_plugin_reference(config: PickerConfig, context: Context) -> Iterator[
         plugins: [{type: queue-scorer, name: queue}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: queue}]}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        featureGates: [flowControl]
+        plugins: [{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: approx-prefix-cache-producer}}]
+        schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        flowControl: {saturationDetector: {pluginRef: utilization-detector}}
+        ```
 
     References:
         - observed with llm-d-router v0.10.0
     """
     defined = config.plugins()
+    added = context.facts("llmd")["injected_plugins"]["values"]
     for place in _all_references(config):
         name = place.text()
-        if name and name not in defined and not unfinished(name):
+        if name and name not in defined and name not in added and not unfinished(name):
             near = get_close_matches(name, defined, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             message = f"no plugin is called {name!r}, {_REFUSED}{hint}"
@@ -238,10 +257,30 @@ def _all_references(config: PickerConfig) -> Iterator[Node]:
         for extractor in source.items("extractors"):
             yield extractor.at("pluginRef")
     yield root.at("dataLayer", "discovery", "pluginRef")
-    yield root.at("saturationDetector", "pluginRef")
+    yield root.at("dataLayer", "crossReplicaSyncerPluginRef")
     yield from (parser.at("pluginRef") for parser in root.items("requestHandler", "parsers"))
+    yield from _flow_control_references(root)
+    yield from (
+        plugin.at("parameters", "prefixMatchInfoProducerName") for plugin in config.node.items("plugins")
+    )
     for handler in config.of_type("disagg-profile-handler"):
         yield from (handler.at("parameters", "deciders", stage) for stage in ("prefill", "encode"))
+
+
+def _flow_control_references(root: Node) -> Iterator[Node]:
+    """What decides on waiting requests, where it is named."""
+    yield root.at("saturationDetector", "pluginRef")
+    yield root.at("flowControl", "saturationDetector", "pluginRef")
+    yield root.at("flowControl", "usageLimitPolicyPluginRef")
+    for band in _bands(root):
+        yield from (band.at(policy) for policy in ("fairnessPolicyRef", "orderingPolicyRef"))
+
+
+def _bands(root: Node) -> Iterator[Node]:
+    """The priority bands of flow control."""
+    yield root.at("flowControl", "defaultPriorityBand")
+    yield root.at("flowControl", "defaultNegativePriorityBand")
+    yield from root.items("flowControl", "priorityBands")
 
 
 @rule(
@@ -271,6 +310,14 @@ def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterato
         plugins: [{type: prefix-based-pd-decider, parameters: {nonCachedToken: 16}}]
         schedulingProfiles: [{name: default, plugins: []}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        plugins: [{type: endpoint-notification-source}, {type: precise-prefix-cache-producer}]
+        schedulingProfiles: [{name: default, plugins: []}]
+        dataLayer: {sources: [{pluginRef: endpoint-notification-source, extractor: [{pluginRef: precise-prefix-cache-producer}]}]}
+        flowControl: {maxRequest: 100, priorityBands: [{priority: 1, maxRequest: 10}]}
+        ```
 
     Good:
         ```yaml
@@ -292,7 +339,7 @@ def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterato
     severity = None if refused else Severity.WARNING
     for node, taken in _levels(config, keys):
         for key, below in node.entries():
-            if key not in taken:
+            if key not in taken and (version or key not in keys["newer"]):
                 near = get_close_matches(key, taken, 1)
                 message = f"{key!r} is none of the keys {', '.join(taken)}"
                 repair = repairs.key_respelt(below, near[0]) if near else None
@@ -313,6 +360,12 @@ def _levels(config: PickerConfig, keys: Mapping[str, list[str]]) -> Iterator[tup
         yield profile, keys["profile"]
         for entry in profile.items("plugins"):
             yield entry, keys["reference"]
+    for name in ("dataLayer", "flowControl", "requestHandler"):
+        yield config.node.at(name), keys[name]
+    for source in config.node.items("dataLayer", "sources"):
+        yield source, keys["source_of_data"]
+    for band in _bands(config.node):
+        yield band, keys["band"]
 
 
 def _parameter(node: Node, key: str, kind: str, taken: list[str], version: Version | None) -> Problem:
@@ -332,7 +385,8 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
 
     Why:
         The picker ends at start at two plugins or profiles of one name, two profile handlers, two pickers in a
-        profile, several profiles without a handler for them, and a weight that is no number.
+        profile, several profiles without a handler for them, a weight that is no number, and a feature gate that it
+        does not know.
 
     Bad:
         ```yaml
@@ -348,6 +402,24 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
         apiVersion: llm-d.ai/v1alpha1
         plugins: [{type: max-score-picker}, {type: random-picker}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: max-score-picker}, {pluginRef: random-picker}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            featureGates: [flowControl, prepareDataPlugins]
+            plugins: [{type: queue-scorer}]
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
         ```
 
     Good:
@@ -387,6 +459,20 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
         message = f"{len(profiles)} profiles and no profile handler, {_REFUSED}"
         yield Problem(root.at("schedulingProfiles"), message, "Add disagg-profile-handler to the plugins.")
     yield from _in_profiles(config, kinds)
+    yield from _gates(config, context)
+
+
+def _gates(config: PickerConfig, context: Context) -> Iterator[Problem]:
+    """Feature gates that the picker does not know."""
+    known, version = context.facts("llmd")["feature_gates"], _version(config, context)
+    if version is None or version >= _KNOWN[1]:
+        return
+    for gate in config.node.items("featureGates"):
+        name = gate.text().partition("=")[0]
+        window = known.get(name, {"until": "0.0.1"})
+        if name and (windows.before(version, window) or windows.reached(version, window)):
+            message = f"picker {windows.spelled(version)} has no feature gate {name!r}, {_REFUSED}"
+            yield Problem(gate, message, "Remove it.")
 
 
 def _in_profiles(config: PickerConfig, kinds: Mapping[str, str]) -> Iterator[Problem]:
