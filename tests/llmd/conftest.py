@@ -8,9 +8,9 @@ import pytest
 
 from tests.cluster.control_plane import (
     BIN,
-    CRDS,
     ControlPlane,
     Programs,
+    make_custom_resources,
     require_programs,
     start_api_server,
 )
@@ -35,7 +35,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlan
     plane = ControlPlane(tmp_path_factory.mktemp("api-server"))
     with Programs(plane.folder) as programs:
         start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
-        plane.kubectl("apply", "--server-side", "-f", str(CRDS))
+        make_custom_resources(plane)
         programs.wait(
             lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=1s")
         )

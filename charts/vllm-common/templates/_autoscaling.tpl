@@ -46,11 +46,14 @@ Parameters: the role context.
 {{- end }}
 
 {{/*
-vllm-common.podSum: a metric summed over the pods of a Deployment, as a query of Prometheus.
+vllm-common.podSum: a metric summed over the pods of a Deployment, as a query of Prometheus. A pod's name is that of
+its ReplicaSet, whose own part has 10 letters at most, cut to 58, and 5 more.
 Parameters: root; metric; deployment, its name.
 */}}
 {{- define "vllm-common.podSum" -}}
-sum({{ .metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ .deployment }}-[a-z0-9]+-[a-z0-9]+"})
+{{- $pods := printf "%s-[a-z0-9]+-[a-z0-9]+" .deployment -}}
+{{- if gt (len .deployment) 46 }}{{ $pods = printf "%s[-a-z0-9]+" (trunc 58 .deployment) }}{{ end -}}
+sum({{ .metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $pods }}"})
 {{- end }}
 
 {{/*

@@ -34,12 +34,12 @@ vllm-llmd.facts: what belongs to which release of llm-d's router, as JSON. since
 until the first one without it again.
   config_versions     apiVersion of the picker's configuration: since, until
   images              picker, sidecar: list of since, until, repository
-  metrics             metrics of the picker to scale on: flow_control (it needs the gate), names: list of since, until, name
+  metrics             of the picker: flow_control (it needs the gate), names: list of since, until, name
   objective_versions  apiVersion of InferenceObjective and InferenceModelRewrite: since, until
   options             picker, sidecar: option: since, until
   picker_headers      headers in which the picker tells proxy and sidecar what it chose
-  plugins             type: kind, alpha (it is experimental), reads_prefixes (it asks a prefix index, which it can be
-                      told), since, until
+  plugins             type: kind, alpha (it is experimental), reads_prefixes (it can be told of which
+                      prefix index), since, until
   releases            releases that the chart knows, oldest first
   sidecar_connectors  value of --kv-connector: since, until, engines (vLLM's connectors that it drives)
 Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
@@ -95,7 +95,7 @@ def _llmd() -> dict[str, Any]:
         "sidecar_connectors": windows(data["sidecar_connectors"]),
         "config_versions": windows(data["config_versions"]),
         "objective_versions": windows(data["objective_versions"]),
-        "metrics": {name: fact for name, fact in facts("llmd_metrics")["scaling"].items() if name != "source"},
+        "metrics": {name: of for name, of in facts("llmd_metrics")["scaling"].items() if name != "source"},
         "plugins": windows(facts("llmd_plugins")),
     }
 
