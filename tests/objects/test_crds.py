@@ -200,6 +200,7 @@ def test_the_custom_resources_of_the_charts_have_schemas() -> None:
         "gateway.networking.k8s.io/v1 HTTPRoute",
         "gateway.networking.k8s.io/v1beta1 Gateway",
         "gateway.networking.k8s.io/v1beta1 HTTPRoute",
+        "inference.networking.k8s.io/v1 InferencePool",
         "inference.networking.x-k8s.io/v1alpha2 InferenceModelRewrite",
         "inference.networking.x-k8s.io/v1alpha2 InferenceObjective",
         "llm-d.ai/v1alpha2 InferenceModelRewrite",

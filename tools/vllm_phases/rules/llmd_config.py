@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ _STRICT = (0, 9, 0)  # since then unknown keys end the picker (llm-d-router pull
 _KNOWN = ((0, 9, 0), (0, 11, 0))  # releases whose plugins the catalogue keeps
 _READ = (0, 10, 0)  # the release that the catalogue's parameters were read from
 _LEARNS_BLOCKS = (0, 9, 0)
+_EVENTS_PORT = 5557  # of picker and engine, where none is given
+_BOUND = re.compile(r"tcp://\*:(\d+)")
 _DISAGGREGATING = ("disagg-profile-handler", "pd-profile-handler")
 _OWN_FILTERS = ("by-label", "by-label-selector", "label-selector-filter")
 _REFUSED = "so the picker does not start"
@@ -864,8 +867,9 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
     """The picker waits for KV events that its engines do not publish, or nobody uses what it learns.
 
     Why:
-        A precise prefix index lives on the engines' --kv-events-config. Without events it stays empty, and
-        without a prefix-cache-scorer that names the producer nothing is scored by it.
+        A precise prefix index lives on the engines' --kv-events-config. Without events, at the port and with the
+        topic that the picker subscribes to, it stays empty, and without a prefix-cache-scorer that names the
+        producer nothing is scored by it.
 
     Bad:
         ```yaml
@@ -873,6 +877,72 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
         apiVersion: llm-d.ai/v1alpha1
         plugins: [{type: precise-prefix-cache-producer}, {type: prefix-cache-scorer}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5556}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"kv@$(POD_IP):8000@Qwen/Qwen3-8B"}'
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5557}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"events"}'
         ```
 
     Good:
@@ -883,6 +953,39 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
           - {type: precise-prefix-cache-producer}
           - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
         schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5557}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"kv@$(POD_IP):8000@Qwen/Qwen3-8B"}'
         ```
 
     References:
@@ -902,6 +1005,28 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
             message = f"{silent[0].pod.name} publishes no KV events, so the precise index of it stays empty"
             fix = "Set --kv-events-config with enable_kv_cache_events and publisher zmq on the engines."
             yield Problem(plugin, message, fix)
+        else:
+            yield from _unheard(plugin.at("parameters", "kvEventsConfig"), plugin, _engines(config, context))
+
+
+def _unheard(events: Node, plugin: Node, engines: tuple[Engine, ...]) -> Iterator[Problem]:
+    """Events that engines publish where the picker, which dials each of them, does not listen."""
+    port = events.number("podDiscoveryConfig", "socketPort") or _EVENTS_PORT
+    wanted = events.text("topicFilter") or "kv@"
+    for engine in engines:
+        given = engine.arguments.object("kv-events-config")
+        if given is None or events.at("zmqEndpoint") or events.at("discoverPods").value is False:
+            continue
+        bound = _BOUND.fullmatch(str(given.get("endpoint", f"tcp://*:{_EVENTS_PORT}")))
+        topic = str(given.get("topic", ""))
+        if bound and int(bound[1]) != port:
+            message = f"the picker hears events on port {port}, {engine.pod.name} publishes on {bound[1]}"
+            yield Problem(plugin, message, f"Set podDiscoveryConfig.socketPort to {bound[1]}.")
+            return
+        if not topic.startswith(wanted) and not unfinished(topic):
+            message = f"the picker asks for topics {wanted}…, {engine.pod.name} publishes as {topic!r}"
+            yield Problem(plugin, message, "Set topic to kv@ADDRESS:PORT@MODEL on the engines.")
+            return
 
 
 def _silent(engine: Engine) -> bool:
