@@ -206,7 +206,7 @@ class TestPicker:
         values = {**vllm(llmd={"version": "0.8.0"}), **layer(endpointPicker=image)}
         found = config(render(LLMD, values=values))
         assert found["apiVersion"] == "inference.networking.x-k8s.io/v1alpha1"
-        assert found["featureGates"] == ["prepareDataPlugins"]
+        assert "featureGates" not in found
         assert {"type": "disagg-headers-handler"} in found["plugins"]
         assert config(render(LLMD))["apiVersion"] == "llm-d.ai/v1alpha1"
 

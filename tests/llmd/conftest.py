@@ -9,9 +9,9 @@ import pytest
 
 from tests.cluster.control_plane import (
     BIN,
-    CRDS,
     ControlPlane,
     Programs,
+    make_custom_resources,
     require_programs,
     start_api_server,
 )
@@ -43,7 +43,7 @@ def started(folder: Path) -> Iterator[ControlPlane]:
     plane = ControlPlane(folder)
     with Programs(plane.folder) as programs:
         start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
-        plane.kubectl("apply", "--server-side", "-f", str(CRDS))
+        make_custom_resources(plane)
         programs.wait(
             lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=1s")
         )

@@ -25,7 +25,9 @@ class Engine(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(b"".join(self.body()))
-        if asked.get("stream"):
+        if self.path.endswith("/render"):
+            self.answer([{"token_ids": list(asked["prompt"].encode())}])
+        elif asked.get("stream"):
             self.stream(int(asked["max_tokens"]))
         else:
             self.answer({"engine": NAME, "headers": dict(self.headers), "asked": asked})

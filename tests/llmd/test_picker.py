@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.charts.test_llmd_raw import REFUSED
+
 from .path import SECONDS, listening
 
 if TYPE_CHECKING:
@@ -42,6 +44,47 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "args": {"allow-experimental-plugins": True},
             "profiles": {"decode": {"scorers": {"session-affinity-scorer": 1}}},
         }
+    },
+    "with a precise index": {"endpointPicker": {"prefixCache": {"type": "precise"}}},
+    "with a precise index and all that may read it": {
+        "endpointPicker": {
+            "prefixCache": {"type": "precise", "speculative": False},
+            "profiles": {
+                "prefill": {
+                    "filters": ["prefix-cache-affinity-filter"],
+                    "scorers": {"no-hit-lru-scorer": 1, "token-load-scorer": 1},
+                },
+                "decode": {"picker": "weighted-random-picker"},
+            },
+        },
+        "inferencePool": {"enabled": True},
+    },
+    "with other ways to pick": {
+        "endpointPicker": {
+            "profiles": {
+                "prefill": {"picker": "random-picker"},
+                "decode": {"picker": "weighted-random-picker"},
+            }
+        }
+    },
+    "with parameters of one's own": {
+        "endpointPicker": {
+            "extraPluginParameters": {
+                "prefix-based-pd-decider": {"promptTokens": 1024},
+                "utilization-detector": {"queueDepthThreshold": 10},
+                "concurrency-detector": {"maxConcurrency": 64},
+            },
+            "flowControl": {"enabled": True},
+            "extraConfig": {"flowControl": {"saturationDetector": {"pluginRef": "concurrency-detector"}}},
+        }
+    },
+    "with priorities and rewrites": {
+        "endpointPicker": {"flowControl": {"enabled": True}},
+        "inferencePool": {
+            "enabled": True,
+            "objectives": {"premium": 10, "batch": -1},
+            "rewrites": {"chat": {"models": ["chat"], "targets": {"Qwen/Qwen3-8B": 1}}},
+        },
     },
 }
 
@@ -75,11 +118,12 @@ def test_it_starts_with_what_the_chart_renders(
     assert up, said
 
 
-def test_it_refuses_a_plugin_that_nobody_knows(
-    render: Render, api_server: ControlPlane, tmp_path: Path
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_refuses_what_the_linter_finds(
+    render: Render, api_server: ControlPlane, tmp_path: Path, name: str
 ) -> None:
-    plugins = {"endpointPicker": {"extraConfig": {"plugins": [{"type": "semantic-scorer"}]}}}
-    objects = render("values/phase2-llmd.yaml", values={"llmd": plugins})
+    config, _, message = REFUSED[name]
+    objects = render("values/phase2-llmd.yaml", values={"llmd": {"endpointPicker": {"extraConfig": config}}})
     up, said = started(objects, api_server, tmp_path)
     assert not up
-    assert "plugin type 'semantic-scorer' is not registered" in said
+    assert message in said.replace('\\"', '"')

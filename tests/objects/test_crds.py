@@ -12,6 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 from vllm_phases.objects import crds, published
 
+from tests.cluster.definitions import UNPINNED
+
 ROOT = Path(__file__).parents[2]
 DATA = Path(published.__file__).parent / "data"
 KINDS = [
@@ -198,6 +200,11 @@ def test_the_custom_resources_of_the_charts_have_schemas() -> None:
         "gateway.networking.k8s.io/v1 HTTPRoute",
         "gateway.networking.k8s.io/v1beta1 Gateway",
         "gateway.networking.k8s.io/v1beta1 HTTPRoute",
+        "inference.networking.k8s.io/v1 InferencePool",
+        "inference.networking.x-k8s.io/v1alpha2 InferenceModelRewrite",
+        "inference.networking.x-k8s.io/v1alpha2 InferenceObjective",
+        "llm-d.ai/v1alpha2 InferenceModelRewrite",
+        "llm-d.ai/v1alpha2 InferenceObjective",
         "keda.sh/v1alpha1 ScaledObject",
         "keda.sh/v1alpha1 TriggerAuthentication",
         "monitoring.coreos.com/v1 PodMonitor",
@@ -220,7 +227,8 @@ def test_the_schemas_are_what_the_pinned_crds_say(tmp_path: Path) -> None:
         check=False,
     )
     assert made.returncode == 0, made.stderr
-    assert contents(tmp_path) == contents(DATA), "run `make crds`"
+    pinned = {name: text for name, text in contents(DATA).items() if not name.startswith(UNPINNED)}
+    assert contents(tmp_path) == pinned, "run `make crds`"
 
 
 def contents(folder: Path) -> dict[str, str]:

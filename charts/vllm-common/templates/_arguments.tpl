@@ -103,7 +103,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
-{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
+{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) (.flags | default dict) $free -}}
 {{- if include "vllm-common.simulated" . -}}
 {{- include "vllm-common.simulatorArguments" (merge (dict "args" $args) .) -}}
 {{- else -}}

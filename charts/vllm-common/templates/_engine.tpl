@@ -63,6 +63,10 @@ envFrom:
 ports:
   - name: http
     containerPort: {{ int64 .role.port }}
+  {{- range $name, $port := .ports }}
+  - name: {{ $name }}
+    containerPort: {{ int64 $port }}
+  {{- end }}
 {{- include "vllm-common.probes" . }}
 {{ include "vllm-common.lifecycle" . }}
 resources:

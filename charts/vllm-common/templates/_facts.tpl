@@ -214,6 +214,10 @@ Use: {{ $facts := include "vllm-common.facts" . | fromJson }}
       "since": "0.29.0",
       "until": null
     },
+    "renderEndpoint": {
+      "since": "0.18.0",
+      "until": null
+    },
     "requestIdsRandomised": {
       "since": "0.14.0",
       "until": null

@@ -71,7 +71,7 @@ global.vllm.image.repository: vLLM {{ $vllm.version }} has no official image for
 {{- end }}
 
 {{- define "vllm-common.validateFlags" -}}
-{{- $owned := include "vllm-common.ownedFlags" . | fromYaml -}}
+{{- $owned := merge (include "vllm-common.ownedFlags" . | fromYaml) (.owners | default dict) -}}
 {{- range $place, $args := dict "global.vllm.args" .root.Values.global.vllm.args (printf "%sargs" .at) .role.args -}}
 {{- range $flag, $value := $args -}}
 {{- $plain := $flag | replace "_" "-" | regexFind "^[^.]+" | trimPrefix "no-" -}}

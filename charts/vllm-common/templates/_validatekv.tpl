@@ -76,6 +76,7 @@ global.vllm.kvTiers.mooncakeStore.enabled: vLLM {{ $vllm.version }} has no Moonc
 {{- $last := sub (add $first (index . 2)) 1 -}}
 {{- $taken := dict (printf "%sport" $.at) (int64 $.role.port) -}}
 {{- if or (hasKey $.role.args "kv-events-config") (hasKey $.root.Values.global.vllm.args "kv-events-config") }}{{ $_ := set $taken "the KV events" 5557 }}{{ end -}}
+{{- range $port, $number := $.ports }}{{ $_ := set $taken (printf "the port %s" $port) (int64 $number) }}{{ end -}}
 {{- $name := first . -}}
 {{- range $owner, $port := $taken -}}
 {{- if and (le $first $port) (le $port $last) }}

@@ -121,7 +121,8 @@ filter_chains:
 
 {{/*
 vllm-llmd.envoyHealth: the listener for probes and metrics. It is healthy while the picker answers and each role has a
-ready engine; Envoy's own /ready is 200 without any of them.
+ready engine; Envoy's own /ready is 200 without any of them. A prefill that may go away is not waited for: decode
+answers alone meanwhile.
 Parameters: root.
 */}}
 {{- define "vllm-llmd.envoyHealth" -}}
@@ -143,7 +144,7 @@ filter_chains:
                   - name: ":path"
                     string_match: {exact: /ready}
                 cluster_min_healthy_percentages:
-                  {{- range $cluster := list "picker" "prefill" "decode" }}
+                  {{- range $cluster := ternary (list "picker" "decode") (list "picker" "prefill" "decode") (ne (include "vllm-llmd.prefillMayGo" .) "") }}
                   {{ $cluster }}: {value: 1}
                   {{- end }}
             - name: envoy.filters.http.router

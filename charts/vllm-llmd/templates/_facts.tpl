@@ -5,9 +5,12 @@ vllm-llmd.facts: what belongs to which release of llm-d's router, as JSON. since
 until the first one without it again.
   config_versions     apiVersion of the picker's configuration: since, until
   images              picker, sidecar: list of since, until, repository
+  metrics             of the picker: flow_control (it needs the gate), names: list of since, until, name
+  objective_versions  apiVersion of InferenceObjective and InferenceModelRewrite: since, until
   options             picker, sidecar: option: since, until
   picker_headers      headers in which the picker tells proxy and sidecar what it chose
-  plugins             type: kind, alpha (it is experimental), since, until
+  plugins             type: kind, alpha (it is experimental), reads_prefixes (it can be told of which
+                      prefix index), since, until
   releases            releases that the chart knows, oldest first
   sidecar_connectors  value of --kv-connector: since, until, engines (vLLM's connectors that it drives)
 Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
@@ -44,6 +47,41 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
         "since": "0.9.0"
       }
     ]
+  },
+  "metrics": {
+    "flow_control_queue_size": {
+      "flow_control": true,
+      "names": [
+        {
+          "name": "inference_extension_flow_control_queue_size",
+          "until": "0.9.0"
+        },
+        {
+          "name": "llm_d_epp_flow_control_queue_size",
+          "since": "0.9.0"
+        }
+      ]
+    },
+    "request_running": {
+      "names": [
+        {
+          "name": "inference_objective_running_requests",
+          "until": "0.9.0"
+        },
+        {
+          "name": "llm_d_epp_request_running",
+          "since": "0.9.0"
+        }
+      ]
+    }
+  },
+  "objective_versions": {
+    "inference.networking.x-k8s.io/v1alpha2": {
+      "until": "0.9.0"
+    },
+    "llm-d.ai/v1alpha2": {
+      "since": "0.9.0"
+    }
   },
   "options": {
     "picker": {
@@ -362,7 +400,8 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
       "since": "0.10.0"
     },
     "inflight-load-producer": {
-      "kind": "producer"
+      "kind": "producer",
+      "reads_prefixes": true
     },
     "k8s-notification-source": {
       "kind": "other"
@@ -374,7 +413,8 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
       "kind": "filter"
     },
     "latency-scorer": {
-      "kind": "scorer"
+      "kind": "scorer",
+      "reads_prefixes": true
     },
     "latency-slo-admitter": {
       "kind": "other"
@@ -448,7 +488,8 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
       "since": "0.10.0"
     },
     "no-hit-lru-scorer": {
-      "kind": "scorer"
+      "kind": "scorer",
+      "reads_prefixes": true
     },
     "openai-parser": {
       "kind": "other"
@@ -456,16 +497,19 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
     "p2p-source-producer": {
       "alpha": true,
       "kind": "producer",
+      "reads_prefixes": true,
       "since": "0.10.0"
     },
     "passthrough-parser": {
       "kind": "other"
     },
     "pd-profile-handler": {
-      "kind": "handler"
+      "kind": "handler",
+      "reads_prefixes": true
     },
     "precise-prefix-cache-producer": {
-      "kind": "producer"
+      "kind": "producer",
+      "since": "0.9.0"
     },
     "precise-prefix-cache-scorer": {
       "kind": "scorer"
@@ -483,10 +527,12 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
       "kind": "decider"
     },
     "prefix-cache-affinity-filter": {
-      "kind": "filter"
+      "kind": "filter",
+      "reads_prefixes": true
     },
     "prefix-cache-scorer": {
-      "kind": "scorer"
+      "kind": "scorer",
+      "reads_prefixes": true
     },
     "priority-holdback-policy": {
       "alpha": true,

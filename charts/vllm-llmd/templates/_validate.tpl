@@ -5,7 +5,7 @@ Parameters: root.
 {{- define "vllm-llmd.validate" -}}
 {{- $at := include "vllm-common.valuesPath" . -}}
 {{- $messages := "" -}}
-{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Flags" "Picker" "Sidecar" "Tls" -}}
+{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Flags" "Picker" "Plugins" "Precise" "Pool" "Scaling" "Sidecar" "Tls" -}}
 {{- $messages = printf "%s\n%s" $messages (include (printf "vllm-llmd.validate%s" $topic) (dict "root" $.root "at" $at)) -}}
 {{- end -}}
 {{- range $role := list "prefill" "decode" -}}
@@ -46,6 +46,10 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{- $values := .root.Values -}}
 {{- if eq (int64 $values.prefill.port) (int64 $values.decode.port) }}
 {{ .at }}decode.port: {{ int64 $values.decode.port }} is the sidecar's, which listens on the port of prefill; set another, such as 8200
+{{- end }}
+{{- $events := int64 $values.endpointPicker.prefixCache.eventsPort -}}
+{{- if and (include "vllm-llmd.precise" .) (has $events (list (int64 $values.prefill.port) (int64 $values.decode.port))) }}
+{{ .at }}endpointPicker.prefixCache.eventsPort: {{ $events }} is the port of {{ .at }}{{ ternary "prefill" "decode" (eq $events (int64 $values.prefill.port)) }}; set another, such as 5557
 {{- end }}
 {{- end }}
 
@@ -119,20 +123,6 @@ routingSidecar:
 
 {{- define "vllm-llmd.validatePicker" -}}
 {{- $picker := .root.Values.endpointPicker -}}
-{{- $known := (include "vllm-llmd.facts" . | fromJson).plugins -}}
-{{- range $role, $profile := $picker.profiles -}}
-{{- range $scorer, $weight := $profile.scorers -}}
-{{- $plugin := index $known $scorer | default dict -}}
-{{- if not $weight -}}
-{{- else if ne ($plugin.kind | default "") "scorer" }}
-{{ $.at }}endpointPicker.profiles.{{ $role }}.scorers.{{ $scorer }}: llm-d has no such scorer; set one of docs/values.md
-{{- else if not (include "vllm-llmd.within" (dict "root" $.root "window" $plugin)) }}
-{{ $.at }}endpointPicker.profiles.{{ $role }}.scorers.{{ $scorer }}: llm-d {{ include "vllm-llmd.version" $ }} has no such scorer
-{{- else if and $plugin.alpha (not (index $picker.args "allow-experimental-plugins")) }}
-{{ $.at }}endpointPicker.profiles.{{ $role }}.scorers.{{ $scorer }}: experimental; set {{ $.at }}endpointPicker.args.allow-experimental-plugins to true as well, or leave it out
-{{- end }}
-{{- end -}}
-{{- end -}}
 {{- if and (eq .root.Values.proxy.type "gateway") (not .root.Values.inferencePool.enabled) }}
 {{ .at }}inferencePool.enabled: a Gateway routes to an InferencePool; set true, or {{ .at }}proxy.type to envoy
 {{- end }}
@@ -140,6 +130,126 @@ routingSidecar:
 {{- if hasKey $picker.env $name }}
 {{ $.at }}endpointPicker.env.{{ $name }}: the chart sets it to the pod's own; take it out
 {{- end }}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-llmd.validatePlugins" -}}
+{{- $picker := .root.Values.endpointPicker -}}
+{{- range $role, $profile := $picker.profiles -}}
+{{- $place := printf "%sendpointPicker.profiles.%s" $.at $role -}}
+{{- range $scorer, $weight := $profile.scorers -}}
+{{- if $weight }}{{ include "vllm-llmd.validatePlugin" (dict "root" $.root "at" $.at "place" (printf "%s.scorers.%s" $place $scorer) "type" $scorer "kind" "scorer") }}{{ end -}}
+{{- end -}}
+{{- range $profile.filters -}}
+{{- include "vllm-llmd.validatePlugin" (dict "root" $.root "at" $.at "place" (printf "%s.filters" $place) "type" . "kind" "filter") -}}
+{{- end -}}
+{{- end -}}
+{{- range $type, $parameters := $picker.extraPluginParameters -}}
+{{- include "vllm-llmd.validatePlugin" (dict "root" $.root "at" $.at "place" (printf "%sendpointPicker.extraPluginParameters.%s" $.at $type) "type" $type "kind" "") -}}
+{{- end -}}
+{{- end }}
+
+{{/* One plugin that the user names. Parameters: as above, and place; type; kind, empty for any. */}}
+{{- define "vllm-llmd.validatePlugin" -}}
+{{- $plugin := index (include "vllm-llmd.facts" . | fromJson).plugins .type | default dict -}}
+{{- $what := .kind | default "plugin" -}}
+{{- $named := ternary "" (printf " %s" .type) (hasSuffix .type .place) -}}
+{{- if or (not $plugin) (and .kind (ne $plugin.kind .kind)) }}
+{{ .place }}: llm-d has no such {{ $what }}{{ $named }}{{ if eq .kind "scorer" }}; set one of docs/values.md{{ end }}
+{{- else if not (include "vllm-llmd.within" (dict "root" .root "window" $plugin)) }}
+{{ .place }}: llm-d {{ include "vllm-llmd.version" . }} has no such {{ $what }}{{ $named }}
+{{- else if and $plugin.alpha (not (index .root.Values.endpointPicker.args "allow-experimental-plugins")) }}
+{{ .place }}:{{ $named }} experimental; set {{ .at }}endpointPicker.args.allow-experimental-plugins to true as well, or leave it out
+{{- end }}
+{{- end }}
+
+{{- define "vllm-llmd.validatePrecise" -}}
+{{- if include "vllm-llmd.precise" . -}}
+{{- $values := .root.Values -}}
+{{- $vllm := $values.global.vllm -}}
+{{- $cache := $values.endpointPicker.prefixCache -}}
+{{- $producer := index (include "vllm-llmd.facts" . | fromJson).plugins "precise-prefix-cache-producer" -}}
+{{- $type := printf "%sendpointPicker.prefixCache.type" .at -}}
+{{- if not (include "vllm-llmd.within" (dict "root" .root "window" $producer)) }}
+{{ $type }}: precise, but llm-d {{ include "vllm-llmd.version" . }} has no precise index of this form ({{ $producer.since }} has); set approximate, or a newer global.vllm.llmd.version
+{{- end }}
+{{- $names := include "vllm-common.servedNames" . | fromJsonArray -}}
+{{- if gt (len $names) 1 }}
+global.vllm.model.servedNames: {{ len $names }} names, but a precise index knows the model by the first alone; leave one, and map others to it by {{ .at }}inferencePool.rewrites
+{{- end }}
+{{- if contains "@" (first $names) }}
+global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts the topic of KV events; set another
+{{- end }}
+{{- range $role := list "prefill" "decode" -}}
+{{- if gt (int64 (index $values $role).parallelism.data) 1 }}
+{{ $.at }}{{ $role }}.parallelism.data: with a precise index the picker hears one rank of a pod; set 1, or {{ $type }} to approximate
+{{- end }}
+{{- end -}}
+{{- range $place, $args := dict "global.vllm.args" $vllm.args (printf "%sprefill.args" .at) $values.prefill.args (printf "%sdecode.args" .at) $values.decode.args -}}
+{{- range $flag, $value := $args -}}
+{{- $plain := $flag | replace "_" "-" -}}
+{{- if or (and (eq $plain "enable-prefix-caching") (eq (toString $value) "false")) (and (eq $plain "no-enable-prefix-caching") $value) }}
+{{ $place }}.{{ $flag }}: without prefix caching there are no KV events; take it out, or set {{ $type }} to approximate
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- if not $cache.tokenizerUrl -}}
+{{- if not (include "vllm-common.has" (dict "root" .root "feature" "renderEndpoint")) }}
+{{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but vLLM {{ $vllm.version }} does not render prompts into tokens (0.18.0 does); set a server that does, or a newer global.vllm.version
+{{- end }}
+{{- if $vllm.auth.apiKeySecret.name }}
+{{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but the engines want an API key, which the picker does not send; set a server without one, such as `vllm launch render`
+{{- end }}
+{{- if include "vllm-llmd.prefillMayGo" . }}
+{{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but prefill may scale to 0, and prompts are tokenized there; set a server of its own
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-llmd.validatePool" -}}
+{{- $pool := .root.Values.inferencePool -}}
+{{- $served := include "vllm-common.servedNames" . | fromJsonArray -}}
+{{- range $name, $adapter := .root.Values.global.vllm.lora.modules }}{{ $served = append $served $name }}{{ end -}}
+{{- range $kind := list "objectives" "rewrites" -}}
+{{- if and (index $pool $kind) (not $pool.enabled) }}
+{{ $.at }}inferencePool.{{ $kind }}: given, but they belong to an InferencePool; set {{ $.at }}inferencePool.enabled to true
+{{- end }}
+{{- end -}}
+{{- $owner := dict -}}
+{{- range $name, $rewrite := $pool.rewrites -}}
+{{- range $model := ($rewrite | default dict).models | default (ternary (list "") list (not (empty $rewrite))) -}}
+{{- if hasKey $owner $model }}
+{{ $.at }}inferencePool.rewrites.{{ $name }}.models: {{ $model | default "every name" }} is that of {{ index $owner $model }} as well; leave it to one
+{{- end }}
+{{- $_ := set $owner $model $name -}}
+{{- end -}}
+{{- range $target, $weight := ($rewrite | default dict).targets -}}
+{{- if and $weight (not (has $target $served)) }}
+{{ $.at }}inferencePool.rewrites.{{ $name }}.targets: no engine serves {{ $target }}; set one of {{ join ", " $served }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-llmd.validateScaling" -}}
+{{- $metrics := (include "vllm-llmd.facts" . | fromJson).metrics -}}
+{{- range $role := list "prefill" "decode" -}}
+{{- $scaling := (index $.root.Values $role).autoscaling -}}
+{{- $place := printf "%s%s.autoscaling" $.at $role -}}
+{{- if eq $scaling.type "keda" -}}
+{{- $metric := index $metrics $scaling.metric | default dict -}}
+{{- if and $metric.flow_control (not $.root.Values.endpointPicker.flowControl.enabled) }}
+{{ $place }}.metric: {{ $scaling.metric }} is counted only by the picker's flow control; set {{ $.at }}endpointPicker.flowControl.enabled to true, or another metric
+{{- end }}
+{{- if eq (int64 $scaling.minReplicas) 0 -}}
+{{- if eq $role "decode" }}
+{{ $place }}.minReplicas: 0, but the picker answers 429 while it knows prefill engines and no decode engine; set 1 or more
+{{- else if not $metric }}
+{{ $place }}.minReplicas: 0, but {{ $scaling.metric }} comes from running engines, so none would ever start; set 1, or the metric request_running or flow_control_queue_size
+{{- end }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 

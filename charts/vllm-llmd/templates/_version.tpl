@@ -18,6 +18,19 @@ Parameters: root; window, a map with since and until, each of which may be absen
 {{- end }}
 
 {{/*
+vllm-llmd.newest: the name among facts whose window holds the release, the newest where several do.
+Parameters: root; of, a map of vllm-llmd.facts.
+*/}}
+{{- define "vllm-llmd.newest" -}}
+{{- $newest := dict "since" "0.0.0" -}}
+{{- range $name, $window := index (include "vllm-llmd.facts" . | fromJson) .of -}}
+{{- $since := $window.since | default "0.0.1" -}}
+{{- if and (include "vllm-llmd.within" (dict "root" $.root "window" $window)) (semverCompare (printf ">%s" $newest.since) $since) }}{{ $newest = dict "since" $since "name" $name }}{{ end -}}
+{{- end -}}
+{{- $newest.name -}}
+{{- end }}
+
+{{/*
 vllm-llmd.knows: "true" when a program of the release has an option.
 Parameters: root; program, picker or sidecar; option.
 */}}

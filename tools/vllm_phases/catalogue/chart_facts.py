@@ -35,9 +35,12 @@ vllm-llmd.facts: what belongs to which release of llm-d's router, as JSON. since
 until the first one without it again.
   config_versions     apiVersion of the picker's configuration: since, until
   images              picker, sidecar: list of since, until, repository
+  metrics             of the picker: flow_control (it needs the gate), names: list of since, until, name
+  objective_versions  apiVersion of InferenceObjective and InferenceModelRewrite: since, until
   options             picker, sidecar: option: since, until
   picker_headers      headers in which the picker tells proxy and sidecar what it chose
-  plugins             type: kind, alpha (it is experimental), since, until
+  plugins             type: kind, alpha (it is experimental), reads_prefixes (it can be told of which
+                      prefix index), since, until
   releases            releases that the chart knows, oldest first
   sidecar_connectors  value of --kv-connector: since, until, engines (vLLM's connectors that it drives)
 Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
@@ -79,7 +82,8 @@ def _llmd() -> dict[str, Any]:
     keys = ("since", "until", "kind", "alpha", "engines", "repository")
 
     def kept(fact: dict[str, Any]) -> dict[str, Any]:
-        return {key: fact[key] for key in keys if key in fact}
+        reads = "prefixMatchInfoProducerName" in fact.get("parameters", ())
+        return {key: fact[key] for key in keys if key in fact} | ({"reads_prefixes": True} if reads else {})
 
     def windows(of: dict[str, Any]) -> dict[str, Any]:
         return {name: kept(fact) for name, fact in of.items() if name != "source"}
@@ -92,6 +96,8 @@ def _llmd() -> dict[str, Any]:
         "options": {program: windows(of) for program, of in facts("llmd_options").items()},
         "sidecar_connectors": windows(data["sidecar_connectors"]),
         "config_versions": windows(data["config_versions"]),
+        "objective_versions": windows(data["objective_versions"]),
+        "metrics": {name: of for name, of in facts("llmd_metrics")["scaling"].items() if name != "source"},
         "plugins": windows(facts("llmd_plugins")),
     }
 
