@@ -253,6 +253,11 @@ def test_llm_ds_facts_are_those_of_its_releases() -> None:
     assert content["releases"] == ["0.8.0", "0.9.0", "0.10.0"]
     assert content["sidecar_connectors"]["mooncake"] == {"since": "0.9.0", "engines": ["MooncakeConnector"]}
     assert content["options"]["sidecar"]["model-server-port"] == {"since": "0.10.0"}
+    assert content["gateways"]["istio"] == {
+        "class": "istio",
+        "class_in_service": True,
+        "headers": "envoyFilter",
+    }
 
 
 def test_the_define_holds_json_that_templates_read() -> None:

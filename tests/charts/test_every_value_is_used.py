@@ -52,6 +52,36 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     },
     "precise": {"llmd": {"endpointPicker": {"prefixCache": {"type": "precise"}}}},
     "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
+    "a Gateway": {
+        "llmd": {
+            "enabled": True,
+            "inferencePool": {"enabled": True},
+            "proxy": {"type": "gateway", "gateway": {"parentRefs": [{"name": "g"}]}},
+        },
+        "door": {"to": "llmd"},
+    },
+    "a Gateway of the release": {
+        "llmd": {
+            "inferencePool": {"enabled": True},
+            "proxy": {
+                "type": "gateway",
+                "gateway": {"create": True, "infrastructure": {"parametersRef": {"name": "p"}}},
+            },
+        },
+    },
+    "another Gateway": {
+        "llmd": {
+            "inferencePool": {"enabled": True},
+            "proxy": {
+                "type": "gateway",
+                "gateway": {
+                    "implementation": "other",
+                    "parentRefs": [{"name": "g"}],
+                    "address": "g.example.com",
+                },
+            },
+        },
+    },
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
     "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},
     "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},

@@ -72,7 +72,9 @@ $(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_podmonitors.yaml \
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_servicemonitors.yaml \
 	  $(call module-files,github.com/kedacore/keda/v2)/config/crd/bases/keda.sh_scaledobjects.yaml \
+	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
+	  $(call module-files,istio.io/api)/kubernetes/customresourcedefinitions.gen.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml
 	@touch $@
 

@@ -11,6 +11,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from .path import ADDRESSES, ENVOY, DataPath, request, stream
 
@@ -135,3 +136,21 @@ def test_envoy_is_the_release_that_the_chart_pins(objects: Objects) -> None:
     said = subprocess.run([ENVOY, "--version"], capture_output=True, text=True, check=True).stdout
     (container,) = objects.get("Deployment/demo-proxy")["spec"]["template"]["spec"]["containers"]
     assert f"/{container['image'].rpartition(':v')[2]}/" in said
+
+
+def test_envoy_accepts_what_istio_is_given(render: Render, tmp_path: Path) -> None:
+    """Istio puts the filter of the EnvoyFilter before all others, as the chart's own configuration has it."""
+    objects = render("values/phase2-llmd.yaml", "values/overlays/gateway-istio.yaml")
+    (found,) = (each for each in objects.by_id.values() if each["kind"] == "EnvoyFilter")
+    (patch,) = found["spec"]["configPatches"]
+    plain = render("values/phase2-llmd.yaml").get("ConfigMap/demo-proxy")["data"]["envoy.yaml"]
+    config = yaml.safe_load(plain)
+    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    assert manager["http_filters"][0] == patch["patch"]["value"]
+    manager["http_filters"].insert(0, patch["patch"]["value"])
+    file = tmp_path / "envoy.yaml"
+    file.write_text(yaml.safe_dump(config))
+    done = subprocess.run(
+        [ENVOY, "--mode", "validate", "--config-path", file], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -84,6 +84,27 @@ def test_each_served_version_becomes_a_file(tmp_path: Path) -> None:
     }
 
 
+def test_every_object_has_an_api_version_and_a_kind(tmp_path: Path) -> None:
+    """Though not every project names them in its CRDs."""
+    source = tmp_path / "boats.yaml"
+    described = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]  # type: ignore[index]
+    bare = {key: value for key, value in described["properties"].items() if key not in ("apiVersion", "kind")}
+    text = json.dumps(CRD).replace(json.dumps(described["properties"]), json.dumps(bare))
+    source.write_text(text)
+    assert run(tmp_path, source).exit_code == 0
+    made = json.loads((tmp_path / "example.com" / "boat_v1.json").read_text())
+    assert made["properties"]["apiVersion"] == made["properties"]["kind"] == {"type": "string"}
+
+
+def test_kinds_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
+    source = tmp_path / "boats.yaml"
+    source.write_text(yaml.safe_dump(CRD))
+    assert CliRunner().invoke(crds.main, [str(tmp_path), str(source), "--only", "Ship"]).exit_code == 0
+    assert not (tmp_path / "example.com").exists()
+    assert CliRunner().invoke(crds.main, [str(tmp_path), str(source), "--only", "Boat"]).exit_code == 0
+    assert (tmp_path / "example.com").exists()
+
+
 def test_a_file_of_a_go_module_is_named_by_module_version_and_path(tmp_path: Path) -> None:
     source = tmp_path / "go" / "pkg" / "mod" / "example.com" / "boats@v1.2.3" / "crd.yaml"
     source.parent.mkdir(parents=True)
@@ -209,6 +230,10 @@ def test_the_custom_resources_of_the_charts_have_schemas() -> None:
         "keda.sh/v1alpha1 TriggerAuthentication",
         "monitoring.coreos.com/v1 PodMonitor",
         "monitoring.coreos.com/v1 ServiceMonitor",
+        "networking.istio.io/v1 DestinationRule",
+        "networking.istio.io/v1alpha3 DestinationRule",
+        "networking.istio.io/v1alpha3 EnvoyFilter",
+        "networking.istio.io/v1beta1 DestinationRule",
     }
 
 

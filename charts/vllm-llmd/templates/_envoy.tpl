@@ -80,14 +80,7 @@ filter_chains:
                     prefill: "%REQ(X-PREFILLER-HOST-PORT)%"
           {{- end }}
           http_filters:
-            - name: envoy.filters.http.header_mutation
-              typed_config:
-                "@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation
-                mutations:
-                  request_mutations:
-                    {{- range (include "vllm-llmd.facts" . | fromJson).picker_headers }}
-                    - remove: {{ . }}
-                    {{- end }}
+            - {{- include "vllm-llmd.removal" . | nindent 14 }}
             - name: envoy.filters.http.ext_proc
               typed_config:
                 "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor

@@ -19,8 +19,16 @@ vllm-llmd.clusterName: name of the picker's objects that belong to no namespace,
 Parameters: root.
 */}}
 {{- define "vllm-llmd.clusterName" -}}
-{{- $name := include "vllm-llmd.pickerName" . -}}
-{{- printf "%s-%s" ($name | trunc 54 | trimSuffix "-") (printf "%s/%s" .root.Release.Namespace $name | sha256sum | trunc 8) -}}
+{{- include "vllm-llmd.uniqueName" (dict "root" .root "component" "picker" "for" .root.Release.Namespace) -}}
+{{- end }}
+
+{{/*
+vllm-llmd.uniqueName: name of an object outside the release's namespace, where other releases have theirs.
+Parameters: root, component; for, a text that is another for each object that must not meet.
+*/}}
+{{- define "vllm-llmd.uniqueName" -}}
+{{- $name := include "vllm-common.fullname" . -}}
+{{- printf "%s-%s" ($name | trunc 54 | trimSuffix "-") (printf "%s/%s" .for $name | sha256sum | trunc 8) -}}
 {{- end }}
 
 {{/*

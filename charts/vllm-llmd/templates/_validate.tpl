@@ -5,7 +5,7 @@ Parameters: root.
 {{- define "vllm-llmd.validate" -}}
 {{- $at := include "vllm-common.valuesPath" . -}}
 {{- $messages := "" -}}
-{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Flags" "Picker" "Plugins" "Precise" "Pool" "Scaling" "Sidecar" "Tls" -}}
+{{- range $topic := list "Release" "Connector" "Ports" "Ranks" "Flags" "Picker" "Plugins" "Precise" "Pool" "Scaling" "Gateway" "Sidecar" "Tls" -}}
 {{- $messages = printf "%s\n%s" $messages (include (printf "vllm-llmd.validate%s" $topic) (dict "root" $.root "at" $at)) -}}
 {{- end -}}
 {{- range $role := list "prefill" "decode" -}}
@@ -123,9 +123,6 @@ routingSidecar:
 
 {{- define "vllm-llmd.validatePicker" -}}
 {{- $picker := .root.Values.endpointPicker -}}
-{{- if and (eq .root.Values.proxy.type "gateway") (not .root.Values.inferencePool.enabled) }}
-{{ .at }}inferencePool.enabled: a Gateway routes to an InferencePool; set true, or {{ .at }}proxy.type to envoy
-{{- end }}
 {{- range $name := list "NAMESPACE" "POD_NAME" -}}
 {{- if hasKey $picker.env $name }}
 {{ $.at }}endpointPicker.env.{{ $name }}: the chart sets it to the pod's own; take it out
@@ -251,6 +248,32 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- define "vllm-llmd.validateGateway" -}}
+{{- $gateway := .root.Values.proxy.gateway -}}
+{{- if eq .root.Values.proxy.type "gateway" -}}
+{{- if not .root.Values.inferencePool.enabled }}
+{{ .at }}inferencePool.enabled: a Gateway routes to an InferencePool; set true, or {{ .at }}proxy.type to envoy
+{{- end }}
+{{- if and $gateway.create $gateway.parentRefs }}
+{{ .at }}proxy.gateway.parentRefs: given although {{ .at }}proxy.gateway.create makes a Gateway; set one of them
+{{- else if not (or $gateway.create $gateway.parentRefs) }}
+{{ .at }}proxy.gateway.parentRefs: empty; name the Gateway that leads here, or set {{ .at }}proxy.gateway.create to true
+{{- end }}
+{{- if eq $gateway.implementation "other" -}}
+{{- $closed := eq .root.Values.inferencePool.failureMode "FailClose" -}}
+{{- if not (or $gateway.clientHeadersRemoved (and .root.Values.routingSidecar.ssrfProtection $closed)) }}
+{{ .at }}proxy.gateway.clientHeadersRemoved: false, and whoever sends {{ (include "vllm-llmd.facts" . | fromJson).picker_headers | join ", " }} chooses where prompts go; have your Gateway take them from requests before it asks the picker and set true, or set {{ .at }}routingSidecar.ssrfProtection to true with {{ .at }}inferencePool.failureMode FailClose
+{{- end }}
+{{- if and $gateway.create (not $gateway.className) }}
+{{ .at }}proxy.gateway.className: empty, and the class of an implementation of type other is not known; set it
+{{- end }}
+{{- if not $gateway.address }}
+{{ .at }}proxy.gateway.address: empty, and the Service of a Gateway of type other is not known; set the host at which pods reach it
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "vllm-llmd.validateSidecar" -}}

@@ -1,6 +1,6 @@
 """Makes the schemas of custom resources (data/) from the CRDs of the projects that define them.
 
-    python -m vllm_phases.objects.crds OUT FILE...
+    python -m vllm_phases.objects.crds OUT FILE... [--only KIND]...
 
 writes OUT/<group>/<kind>_<version>.json, in JSON Schema 2020-12, for each version that a CRD serves. What is
 kept is what an API server holds an object to: types, limits, enums, patterns, the keys of list entries, and
@@ -55,10 +55,13 @@ _FORMATS = {"date-time", "ipv4", "ipv6"}
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-def main(out: Path, files: tuple[Path, ...]) -> None:
+@click.option("--only", multiple=True, metavar="KIND", help="Leave out all other kinds.")
+def main(out: Path, files: tuple[Path, ...], only: tuple[str, ...]) -> None:
     """Write to OUT the schema of every custom resource that the CRDs in FILES serve."""
     for file in files:
         for crd in _definitions(file):
+            if only and crd["spec"]["names"]["kind"] not in only:
+                continue
             for name, schema in schemas(crd, _source(file)).items():
                 target = out / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,8 +107,13 @@ def schemas(crd: Mapping[str, Any], source: str) -> dict[str, Schema]:
 
 
 def _root(schema: Mapping[str, Any]) -> Schema:
-    """The whole object: its metadata is every object's, and its status is anything."""
+    """The whole object: its metadata is every object's, and its status is anything.
+
+    apiVersion and kind belong to every object, whether the CRD names them or not.
+    """
     result = convert(schema)
+    for always in ("apiVersion", "kind"):
+        result["properties"].setdefault(always, {"type": "string"})
     result["properties"]["metadata"] = {"$ref": OBJECT_META}
     if "status" in result["properties"]:
         result["properties"]["status"] = True
