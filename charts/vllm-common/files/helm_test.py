@@ -2,7 +2,7 @@
 
 Runs as the pod of `helm test`, with the standard library only. Settings come from VLLM_TEST_* variables:
   URL, MODEL, API_KEY, TIMEOUT   the service that clients use, and the seconds that the test may take
-  PREFILL, DECODE   where there are two roles: host:port of each, the host being every ready pod's address
+  PREFILL, DECODE   where there are two roles: host:port of each server in a pod, the host being every ready pod's address
   MOVED, FAILED     the connector's counters, as lists: of transfers, of failed transfers
 """
 
@@ -109,14 +109,17 @@ def unreachable(name):
     return ""
 
 
-def pods(name):
-    """Return the address of every ready pod behind a headless Service, given as host:port."""
-    host, port = name.rsplit(":", 1)
-    found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-    hosts = sorted({address[0] for *_, address in found})
-    return [
-        f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}" for address in hosts
-    ]
+def pods(names):
+    """Return the address of every server in a ready pod behind a headless Service, given as words of host:port."""
+    servers = []
+    for host, port in (name.rsplit(":", 1) for name in names.split()):
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        hosts = sorted({address[0] for *_, address in found})
+        servers += [
+            f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+            for address in hosts
+        ]
+    return servers
 
 
 def count(role, metrics):

@@ -11,9 +11,7 @@ metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    apiVersion: apps/v1
-    kind: Deployment
-    name: {{ include "vllm-common.fullname" . }}
+    {{- include "vllm-common.workload" . | nindent 4 }}
   minReplicas: {{ int64 $scaling.minReplicas }}
   maxReplicas: {{ int64 $scaling.maxReplicas }}
   metrics:
@@ -33,21 +31,22 @@ spec:
 
 {{/*
 vllm-common.scaledObject: KEDA's ScaledObject on the same metric, asked of Prometheus. The query sums over the
-role's pods; KEDA divides by the target to get their number.
+role's pods; KEDA divides by the target to get the number of replicas.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.scaledObject" -}}
 {{- $scaling := .role.autoscaling -}}
 {{- if eq $scaling.type "keda" -}}
 {{- $metric := (index (include "vllm-common.facts" . | fromJson).metrics $scaling.metric).name -}}
-{{- $name := include "vllm-common.fullname" . -}}
+{{- $target := include "vllm-common.workload" . | fromYaml -}}
+{{- $suffix := ternary "[0-9]+(-[0-9]+)?" "[a-z0-9]+-[a-z0-9]+" (eq .role.workload "leaderWorkerSet") -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    name: {{ $name }}
+    {{- toYaml $target | nindent 4 }}
   minReplicaCount: {{ int64 $scaling.minReplicas }}
   maxReplicaCount: {{ int64 $scaling.maxReplicas }}
   pollingInterval: {{ int64 $scaling.keda.pollingIntervalSeconds }}
@@ -63,7 +62,7 @@ spec:
       metricType: AverageValue
       metadata:
         serverAddress: {{ $scaling.keda.prometheusAddress }}
-        query: sum({{ $metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $name }}-[a-z0-9]+-[a-z0-9]+"})
+        query: sum({{ $metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $target.name }}-{{ $suffix }}"})
         threshold: {{ include "vllm-common.scalar" $scaling.target | quote }}
       {{- with $scaling.keda.authentication }}
       authenticationRef:

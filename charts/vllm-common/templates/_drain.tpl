@@ -18,11 +18,11 @@ Parameters: the role context.
 
 {{/*
 vllm-common.preStopSeconds: what the preStop hook sleeps. Where the engine cannot drain after the signal, the drain
-time is spent before it.
+time is spent before it; so it is in a pod without API server, which must last until the replica's requests have ended.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.preStopSeconds" -}}
-{{- $drains := include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
+{{- $drains := ternary "" (include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout")) (hasKey . "member") -}}
 {{- add (include "vllm-common.waitSeconds" .) (ternary 0 .role.drain.timeoutSeconds (ne $drains "")) -}}
 {{- end }}
 

@@ -1,6 +1,7 @@
 {{/*
 vllm-common.notes: what to do next after an install.
-Parameters: root; `service` and `port`, the Service that clients use.
+Parameters: root; `service` and `port`, the Service that clients use; optional `workload`, that of the engines behind
+it, where they have no program before them.
 */}}
 {{- define "vllm-common.notes" -}}
 {{- $vllm := .root.Values.global.vllm -}}
@@ -10,7 +11,11 @@ Parameters: root; `service` and `port`, the Service that clients use.
 vLLM {{ $vllm.version }} serves {{ $name }} behind the Service {{ .service }}.
 
 Wait until it is ready (the first start downloads the model):
+{{- if eq (.workload | default "deployment") "leaderWorkerSet" }}
+  kubectl {{ $namespace }} wait leaderworkerset --for condition=Available --timeout 1h --selector app.kubernetes.io/instance={{ .root.Release.Name }}
+{{- else }}
   kubectl {{ $namespace }} rollout status deployment --selector app.kubernetes.io/instance={{ .root.Release.Name }}
+{{- end }}
 Prove that it answers:
   helm test {{ .root.Release.Name }} {{ $namespace }} --logs
 Ask it something:
