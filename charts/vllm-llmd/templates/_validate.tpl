@@ -44,8 +44,17 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 
 {{- define "vllm-llmd.validatePorts" -}}
 {{- $values := .root.Values -}}
-{{- if eq (int64 $values.prefill.port) (int64 $values.decode.port) }}
-{{ .at }}decode.port: {{ int64 $values.decode.port }} is the sidecar's, which listens on the port of prefill; set another, such as 8200
+{{- $servers := include "vllm-common.servers" (dict "role" $values.decode) | int64 -}}
+{{- $distance := sub $values.decode.port $values.prefill.port -}}
+{{- $listens := ternary (printf "on the port of prefill") (printf "on %d ports from that of prefill" $servers) (eq $servers 1) -}}
+{{- if and (lt $distance $servers) (gt $distance (sub 0 $servers)) }}
+{{ .at }}decode.port: {{ int64 $values.decode.port }} is the sidecar's, which listens {{ $listens }}; set another, such as 8200
+{{- end }}
+{{- $kv := $values.global.vllm.kvTransfer -}}
+{{- $side := int64 $kv.nixl.sideChannelPort -}}
+{{- $first := int64 $values.prefill.port -}}
+{{- if and (eq $kv.connector "nixl") (lt $first (add $side $values.decode.parallelism.data)) (lt $side (add $first $servers)) }}
+global.vllm.kvTransfer.nixl.sideChannelPort: the ports {{ $side }} to {{ sub (add $side $values.decode.parallelism.data) 1 }} meet those of the sidecar from {{ $first }}; choose others
 {{- end }}
 {{- end }}
 
@@ -79,7 +88,7 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{- if and (eq .root.Values.proxy.type "gateway") (not .root.Values.inferencePool.enabled) }}
 {{ .at }}inferencePool.enabled: a Gateway routes to an InferencePool; set true, or {{ .at }}proxy.type to envoy
 {{- end }}
-{{- range $option := list "config-file" "config-text" "endpoint-selector" "pool-name" "pool-namespace" "grpc-port" "grpc-health-port" "metrics-port" "secure-serving" "ha-enable-leader-election" -}}
+{{- range $option := list "config-file" "config-text" "endpoint-selector" "endpoint-target-ports" "pool-name" "pool-namespace" "grpc-port" "grpc-health-port" "metrics-port" "secure-serving" "ha-enable-leader-election" -}}
 {{- if hasKey $picker.args $option }}
 {{ $.at }}endpointPicker.args.{{ $option }}: the chart derives it; take it out
 {{- end }}
@@ -91,7 +100,7 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{- if and $sidecar.ssrfProtection (not .root.Values.inferencePool.enabled) }}
 {{ .at }}routingSidecar.ssrfProtection: it reads the engines' addresses from an InferencePool; set {{ .at }}inferencePool.enabled to true
 {{- end }}
-{{- range $option := list "port" "model-server-port" "vllm-port" "kv-connector" "connector" "secure-proxy" "enable-ssrf-protection" "inference-pool" "mooncake-bootstrap-port" -}}
+{{- range $option := list "port" "data-parallel-size" "model-server-port" "vllm-port" "kv-connector" "connector" "secure-proxy" "enable-ssrf-protection" "inference-pool" "mooncake-bootstrap-port" -}}
 {{- if hasKey $sidecar.args $option }}
 {{ $.at }}routingSidecar.args.{{ $option }}: the chart derives it; take it out
 {{- end }}
