@@ -198,8 +198,10 @@ def test_the_custom_resources_of_the_charts_have_schemas() -> None:
         "gateway.networking.k8s.io/v1 HTTPRoute",
         "gateway.networking.k8s.io/v1beta1 Gateway",
         "gateway.networking.k8s.io/v1beta1 HTTPRoute",
+        "inference.networking.k8s.io/v1 InferencePool",
         "keda.sh/v1alpha1 ScaledObject",
         "keda.sh/v1alpha1 TriggerAuthentication",
+        "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet",
         "monitoring.coreos.com/v1 PodMonitor",
         "monitoring.coreos.com/v1 ServiceMonitor",
     }
