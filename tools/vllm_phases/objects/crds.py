@@ -4,8 +4,9 @@
 
 writes OUT/<group>/<kind>_<version>.json, in JSON Schema 2020-12, for each version that a CRD serves. What is
 kept is what an API server holds an object to: types, limits, enums, patterns, the keys of list entries, and
-that a field it does not know is pruned. A pod template that a CRD leaves open is Kubernetes' own. Left out are the prose, the defaults, the status, which is not the
-user's to write, and the CEL rules (x-kubernetes-validations), which only an API server can evaluate.
+that a field it does not know is pruned. A pod template that a CRD leaves open is Kubernetes' own. Left out
+are the prose, the defaults, the status, which is not the user's to write, and the CEL rules
+(x-kubernetes-validations), which only an API server can evaluate.
 """
 
 from __future__ import annotations
