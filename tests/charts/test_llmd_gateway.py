@@ -10,6 +10,8 @@ import yaml
 from tests.charts.test_llmd import LLMD, config, labels, picker, refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.conftest import Objects, Render
 
 HEADERS = [
@@ -24,7 +26,7 @@ LABEL = "gateway.networking.k8s.io/gateway-name"
 SHARED = {"name": "shared", "namespace": "gateways"}
 
 
-def gateway(llmd: dict[str, Any] | None = None, **values: Any) -> dict[str, Any]:
+def gateway(llmd: Mapping[str, Any] | None = None, **values: Any) -> dict[str, Any]:
     """Values of a release behind a Gateway."""
     proxy = {"type": "gateway", "gateway": values}
     return {"llmd": {"inferencePool": {"enabled": True}, "proxy": proxy, **(llmd or {})}}
@@ -293,7 +295,7 @@ class TestFrontDoor:
             assert labels(plain, role) == labels(changed, role)
 
 
-OTHER = {"implementation": "other", "parentRefs": [SHARED]}
+OTHER: dict[str, Any] = {"implementation": "other", "parentRefs": [SHARED]}
 REFUSED = {
     "a pool is needed": (
         {"llmd": {"proxy": {"type": "gateway", "gateway": {"create": True}}}},

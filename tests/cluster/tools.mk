@@ -65,7 +65,7 @@ $(PROGRAMS):
 	$(build-program)
 
 # The custom resources that the charts create.
-$(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
+$(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/crds/leaderworkersets.yaml tests/cluster/tools.mk
 	@echo "collecting custom resource definitions …"
 	@mkdir -p $(@D)
 	@cd $(<D) && go mod download && install -m 644 -t $(abspath $(@D)) \
@@ -75,7 +75,8 @@ $(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
 	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
 	  $(call module-files,istio.io/api)/kubernetes/customresourcedefinitions.gen.yaml \
-	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml
+	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml \
+	  leaderworkersets.yaml
 	@touch $@
 
 # How fake nodes, pods and volumes come up and go: kwok's own stages.

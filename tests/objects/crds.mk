@@ -23,6 +23,7 @@ crds: .venv/.ready
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_grpcroutes.yaml \
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
-	  $(INFERENCE)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml
+	  $(INFERENCE)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml \
+	  $(CRD_PINS)/leaderworkersets.yaml
 	.venv/bin/python -m vllm_phases.objects.crds $(CRD_SCHEMAS) --only DestinationRule --only EnvoyFilter \
 	  $(ISTIO)/kubernetes/customresourcedefinitions.gen.yaml

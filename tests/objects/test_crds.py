@@ -191,6 +191,15 @@ def test_a_node_keeps_what_an_api_server_enforces(openapi: dict[str, Any], schem
     assert crds.convert(openapi) == schema
 
 
+def test_a_pod_template_that_is_left_open_is_kubernetes_own() -> None:
+    left_open = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {"workerTemplate": left_open, "other": left_open}
+    assert crds.convert({"type": "object", "properties": properties})["properties"] == {
+        "workerTemplate": {"$ref": published.POD_TEMPLATE},
+        "other": {"type": "object"},
+    }
+
+
 def test_a_keyword_that_is_not_understood_is_an_error(tmp_path: Path) -> None:
     source = tmp_path / "boats.yaml"
     source.write_text(yaml.safe_dump(CRD).replace("description: A boat.", "exclusiveMinimum: true"))
@@ -228,6 +237,7 @@ def test_the_custom_resources_of_the_charts_have_schemas() -> None:
         "llm-d.ai/v1alpha2 InferenceObjective",
         "keda.sh/v1alpha1 ScaledObject",
         "keda.sh/v1alpha1 TriggerAuthentication",
+        "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet",
         "monitoring.coreos.com/v1 PodMonitor",
         "monitoring.coreos.com/v1 ServiceMonitor",
         "networking.istio.io/v1 DestinationRule",

@@ -2,8 +2,8 @@
 
 Runs as the pod of `helm test`, with the standard library only. Settings come from VLLM_TEST_* variables:
   URL, MODEL, API_KEY, TIMEOUT   the service that clients use, and the seconds that the test may take
-  SERVICE, HEADERS  where a Gateway wants them: the Service that is asked by the URL's host name, and headers as JSON
-  PREFILL, DECODE   where there are two roles: host:port of each, the host being every ready pod's address
+  SERVICE, HEADERS  where a Gateway wants them: the Service asked by the URL's host name, and headers as JSON
+  PREFILL, DECODE   where there are two roles: host:port of each server in a pod, meaning every ready pod
   MOVED, FAILED     the connector's counters, as lists: of transfers, of failed transfers
 """
 
@@ -112,14 +112,17 @@ def unreachable(name):
     return ""
 
 
-def pods(name):
-    """Return the address of every ready pod behind a headless Service, given as host:port."""
-    host, port = name.rsplit(":", 1)
-    found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-    hosts = sorted({address[0] for *_, address in found})
-    return [
-        f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}" for address in hosts
-    ]
+def pods(names):
+    """Return the address of every server in the ready pods behind headless Services, words of host:port."""
+    servers = []
+    for host, port in (name.rsplit(":", 1) for name in names.split()):
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        hosts = sorted({address[0] for *_, address in found})
+        servers += [
+            f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+            for address in hosts
+        ]
+    return servers
 
 
 def count(role, metrics):

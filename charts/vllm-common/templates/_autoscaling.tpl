@@ -11,9 +11,7 @@ metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    apiVersion: apps/v1
-    kind: Deployment
-    name: {{ include "vllm-common.fullname" . }}
+    {{- include "vllm-common.workload" . | nindent 4 }}
   minReplicas: {{ int64 $scaling.minReplicas }}
   maxReplicas: {{ int64 $scaling.maxReplicas }}
   metrics:
@@ -41,37 +39,42 @@ Parameters: the role context.
 {{- . -}}
 {{- else -}}
 {{- $metric := (index (include "vllm-common.facts" . | fromJson).metrics $scaling.metric).name -}}
-{{- include "vllm-common.podSum" (dict "root" .root "metric" $metric "deployment" (include "vllm-common.fullname" .)) -}}
+{{- $target := include "vllm-common.workload" . | fromYaml -}}
+{{- include "vllm-common.podSum" (dict "root" .root "metric" $metric "kind" $target.kind "name" $target.name) -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-vllm-common.podSum: a metric summed over the pods of a Deployment, as a query of Prometheus. A pod's name is that of
-its ReplicaSet, whose own part has 10 letters at most, cut to 58, and 5 more.
-Parameters: root; metric; deployment, its name.
+vllm-common.podSum: a metric summed over the pods of a workload, as a query of Prometheus. A Deployment's pod has the
+name of its ReplicaSet, whose own part has 10 letters at most, cut to 58, and 5 more; one of a group has numbers.
+Parameters: root; metric; kind and name of the workload.
 */}}
 {{- define "vllm-common.podSum" -}}
-{{- $pods := printf "%s-[a-z0-9]+-[a-z0-9]+" .deployment -}}
-{{- if gt (len .deployment) 46 }}{{ $pods = printf "%s[-a-z0-9]+" (trunc 58 .deployment) }}{{ end -}}
+{{- $pods := printf "%s-[a-z0-9]+-[a-z0-9]+" .name -}}
+{{- if eq .kind "LeaderWorkerSet" -}}
+{{- $pods = printf "%s-[0-9]+(-[0-9]+)?" .name -}}
+{{- else if gt (len .name) 46 -}}
+{{- $pods = printf "%s[-a-z0-9]+" (trunc 58 .name) -}}
+{{- end -}}
 sum({{ .metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $pods }}"})
 {{- end }}
 
 {{/*
 vllm-common.scaledObject: KEDA's ScaledObject on the same metric, asked of Prometheus. KEDA divides what it gets by
-the target to get the number of pods.
+the target to get the number of replicas.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.scaledObject" -}}
 {{- $scaling := .role.autoscaling -}}
 {{- if eq $scaling.type "keda" -}}
-{{- $name := include "vllm-common.fullname" . -}}
+{{- $target := include "vllm-common.workload" . | fromYaml -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    name: {{ $name }}
+    {{- toYaml $target | nindent 4 }}
   minReplicaCount: {{ int64 $scaling.minReplicas }}
   maxReplicaCount: {{ int64 $scaling.maxReplicas }}
   pollingInterval: {{ int64 $scaling.keda.pollingIntervalSeconds }}

@@ -19,11 +19,13 @@ Parameters: the role context.
 
 {{/*
 vllm-common.preStopSeconds: what the preStop hook sleeps. Where the engine cannot drain after the signal, the drain
-time is spent before it. The simulator drains.
+time is spent before it; so it is in a pod without API server, which must last until the replica's requests have ended.
+The simulator drains.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.preStopSeconds" -}}
 {{- $drains := or (include "vllm-common.simulated" .) (include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout")) -}}
+{{- if .member }}{{ $drains = "" }}{{ end -}}
 {{- add (include "vllm-common.waitSeconds" .) (ternary 0 .role.drain.timeoutSeconds (ne $drains "")) -}}
 {{- end }}
 

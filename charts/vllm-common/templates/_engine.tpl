@@ -6,7 +6,7 @@ Parameters: the role context.
 metadata:
   labels:
     {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels) .) | nindent 4 }}
-  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
+  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (.ownAnnotations | default dict) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -60,14 +60,22 @@ env:
 envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if not .member }}
 ports:
-  - name: http
-    containerPort: {{ int64 .role.port }}
+  {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
+  - name: {{ .name }}
+    containerPort: {{ int64 .number }}
+  {{- end }}
+  {{- if gt (include "vllm-common.servers" . | int64) 1 }}
+  - name: health
+    containerPort: {{ include "vllm-common.healthPort" . }}
+  {{- end }}
   {{- range $name, $port := .ports }}
   - name: {{ $name }}
     containerPort: {{ int64 $port }}
   {{- end }}
 {{- include "vllm-common.probes" . }}
+{{- end }}
 {{ include "vllm-common.lifecycle" . }}
 resources:
   {{- include "vllm-common.resources" . | nindent 2 }}

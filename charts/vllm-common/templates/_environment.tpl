@@ -30,6 +30,7 @@ Parameters: the role context.
 {{- if include "vllm-common.has" (dict "root" .root "feature" "engineReadyTimeout") -}}
 {{- $_ := set $env "VLLM_ENGINE_READY_TIMEOUT_S" .role.startup.budgetSeconds -}}
 {{- end -}}
+{{- if gt (int64 .role.parallelism.nodes) 1 }}{{ $_ := set $env "VLLM_HOST_IP" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "status.podIP"))) }}{{ end -}}
 {{- with $vllm.huggingface.endpoint }}{{ $_ := set $env "HF_ENDPOINT" . }}{{ end -}}
 {{- if $vllm.huggingface.offline }}{{ $_ := set $env "HF_HUB_OFFLINE" "1" }}{{ end -}}
 {{- range $name, $secret := dict "HF_TOKEN" $vllm.huggingface.tokenSecret "VLLM_API_KEY" $vllm.auth.apiKeySecret -}}

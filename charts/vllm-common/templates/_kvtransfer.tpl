@@ -56,14 +56,15 @@ Parameters: the role context with `kv`.
 
 {{/*
 vllm-common.kvTiers: the configurations of the cache tiers, as a JSON list, nearest first. Prefill writes to a shared
-store, decode only reads from it.
+store, decode only reads from it. Offloading is told the bytes of one data-parallel rank, on all its pods.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.kvTiers" -}}
 {{- $tiers := .root.Values.global.vllm.kvTiers -}}
+{{- $parallelism := .role.parallelism -}}
 {{- $configs := list -}}
 {{- with $tiers.offload.gibPerPod | int64 -}}
-{{- $configs = append $configs (dict "kv_connector" "OffloadingConnector" "kv_role" "kv_both" "kv_connector_extra_config" (dict "cpu_bytes_to_use" (mul . 1073741824))) -}}
+{{- $configs = append $configs (dict "kv_connector" "OffloadingConnector" "kv_role" "kv_both" "kv_connector_extra_config" (dict "cpu_bytes_to_use" (div (mul . 1073741824 $parallelism.nodes) $parallelism.data))) -}}
 {{- end -}}
 {{- if $tiers.lmcache.enabled -}}
 {{- $configs = append $configs (dict "kv_connector" "LMCacheConnectorV1" "kv_role" "kv_both") -}}
@@ -147,7 +148,7 @@ Parameters: the role context.
 {{- define "vllm-common.kvHostMemoryGiB" -}}
 {{- $vllm := .root.Values.global.vllm -}}
 {{- $tiers := $vllm.kvTiers -}}
-{{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- $ranks := include "vllm-common.podRanks" . -}}
 {{- $pool := ternary $vllm.kvTransfer.p2pNccl.memoryPoolGiB 0 (and (ne (.kv | default "") "") (eq $vllm.kvTransfer.connector "p2pNccl")) -}}
 {{- $lmcache := ternary $tiers.lmcache.gibPerRank 0 $tiers.lmcache.enabled -}}
 {{- $store := ternary (add $tiers.mooncakeStore.segmentGiB $tiers.mooncakeStore.bufferGiB) 0 $tiers.mooncakeStore.enabled -}}

@@ -1,11 +1,12 @@
 {{/*
-vllm-common.selectorLabels: what selects a role's pods. Nothing else may ever enter: selectors cannot change.
-Parameters: root, name, component.
+vllm-common.selectorLabels: what selects a role's pods that take requests. Nothing else may ever enter: selectors cannot
+change.
+Parameters: root, name, component; optional member, of pods that take none.
 */}}
 {{- define "vllm-common.selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/component: {{ .member | default .component }}
 {{- end }}
 
 {{/*

@@ -5,7 +5,9 @@ Every define of this library that speaks of a role takes one dict, the role cont
   component  the role: server, prefill, decode
   role       the role's values, a block as in schemas/role.yaml
 A layer may add what its engines need beside the role's values:
-  own        labels of its pods
+  own        labels of its pods that take requests
+  ownAnnotations  annotations of those pods
+  serverPorts  how many ports of data-parallel ranks in one pod it can send requests to; 1 when absent
   env        variables, a map of name to value
   flags      flags, a map of flag to value; `owners` says which values path renders each
   ports      ports beside HTTP, a map of name to number

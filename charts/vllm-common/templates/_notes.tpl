@@ -1,7 +1,7 @@
 {{/*
 vllm-common.notes: what to do next after an install.
 Parameters: root; `service` and `port`, the Service that clients use, or a host with dots that pods can reach; optional
-`request`, as for vllm-common.test.
+`request`, as for vllm-common.test, and `workload`, that of the engines behind it, where they have no program before them.
 */}}
 {{- define "vllm-common.notes" -}}
 {{- $vllm := .root.Values.global.vllm -}}
@@ -14,7 +14,11 @@ Parameters: root; `service` and `port`, the Service that clients use, or a host 
 {{ if $vllm.simulator.enabled }}The simulator {{ $vllm.simulator.version }} stands for{{ else }}vLLM {{ $vllm.version }} serves{{ end }} {{ $name }} behind {{ if not $inside }}the Service {{ end }}{{ .service }}.
 
 Wait until it is ready{{ if not $vllm.simulator.enabled }} (the first start downloads the model){{ end }}:
+{{- if eq (.workload | default "deployment") "leaderWorkerSet" }}
+  kubectl {{ $namespace }} wait leaderworkerset --for condition=Available --timeout 1h --selector app.kubernetes.io/instance={{ .root.Release.Name }}
+{{- else }}
   kubectl {{ $namespace }} rollout status deployment --selector app.kubernetes.io/instance={{ .root.Release.Name }}
+{{- end }}
 Prove that it answers:
   helm test {{ .root.Release.Name }} {{ $namespace }} --logs
 Ask it something{{ if $inside }} from inside the cluster{{ end }}:

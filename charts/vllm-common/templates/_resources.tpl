@@ -1,12 +1,12 @@
 {{/*
-vllm-common.gpus: GPUs of one pod, derived from its parallelism; 0 on CPU and for the simulator.
+vllm-common.gpus: GPUs of one pod, one for each of its ranks; 0 on CPU and for the simulator.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.gpus" -}}
 {{- if or (eq .root.Values.global.vllm.accelerator "cpu") (include "vllm-common.simulated" .) -}}
 0
 {{- else -}}
-{{- mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- include "vllm-common.podRanks" . -}}
 {{- end -}}
 {{- end }}
 

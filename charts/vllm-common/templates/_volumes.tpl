@@ -4,7 +4,7 @@ and the CPU build passes messages through it even with one rank.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.shmSize" -}}
-{{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- $ranks := include "vllm-common.podRanks" . | int64 -}}
 {{- $offload := int64 .root.Values.global.vllm.kvTiers.offload.gibPerPod -}}
 {{- if include "vllm-common.simulated" . -}}
 {{- else if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0) (eq .root.Values.global.vllm.accelerator "cpu"))) -}}

@@ -13,6 +13,8 @@ until the first one without it again.
   picker_headers      headers in which the picker tells proxy and sidecar what it chose
   plugins             type: kind, alpha (it is experimental), reads_prefixes (it can be told of which
                       prefix index), since, until
+  pool_annotations    annotation that names the ports of a pool on which a pod listens: since, until
+  pool_ports          most ports of a pool
   releases            releases that the chart knows, oldest first
   sidecar_connectors  value of --kv-connector: since, until, engines (vLLM's connectors that it drives)
 Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
@@ -658,6 +660,15 @@ Use: {{ $facts := include "vllm-llmd.facts" . | fromJson }}
       "kind": "picker"
     }
   },
+  "pool_annotations": {
+    "inference.networking.k8s.io/active-ports": {
+      "until": "0.9.0"
+    },
+    "llm-d.ai/active-ports": {
+      "since": "0.9.0"
+    }
+  },
+  "pool_ports": 8,
   "releases": [
     "0.8.0",
     "0.9.0",

@@ -72,7 +72,7 @@ Parameters: root.
 {{- $selector := list -}}
 {{- range $key, $value := include "vllm-llmd.poolSelector" . | fromYaml }}{{ $selector = append $selector (printf "%s=%s" $key $value) }}{{ end -}}
 {{- $_ := set $args "endpoint-selector" (join "," $selector) -}}
-{{- $_ := set $args "endpoint-target-ports" .root.Values.prefill.port -}}
+{{- $_ := set $args "endpoint-target-ports" (include "vllm-llmd.targetPorts" . | fromJsonArray | toStrings | join ",") -}}
 {{- end -}}
 {{- if include "vllm-llmd.knows" (dict "root" .root "program" "picker" "option" "drain-timeout") }}{{ $_ := set $args "drain-timeout" (printf "%ds" (int64 $picker.drainSeconds)) }}{{ end -}}
 {{- include "vllm-llmd.flags" (mergeOverwrite $args (deepCopy $picker.args)) -}}

@@ -4,15 +4,56 @@ Parameters: root; `object`, the define's name; optional `with`, further keys for
 */}}
 {{- define "vllm-llmd.prefill" -}}
 {{- $role := dict "root" .root "name" "vllm-llmd" "component" "llmd-prefill" "role" .root.Values.prefill "kv" "producer" -}}
-{{- $own := dict "at" (print (include "vllm-common.valuesPath" .) "prefill.") "own" (include "vllm-llmd.poolLabels" (dict "root" .root "role" "prefill") | fromYaml) -}}
-{{- include .object (merge (.with | default dict) $role $own (include "vllm-llmd.engine" . | fromJson)) -}}
+{{- include .object (merge (.with | default dict) $role (include "vllm-llmd.own" (dict "root" .root "role" "prefill") | fromYaml) (include "vllm-llmd.engine" . | fromJson)) -}}
 {{- end }}
 
 {{- define "vllm-llmd.decode" -}}
 {{- $role := dict "root" .root "name" "vllm-llmd" "component" "llmd-decode" "role" .root.Values.decode "kv" "consumer" -}}
-{{- $own := dict "at" (print (include "vllm-common.valuesPath" .) "decode.") "own" (include "vllm-llmd.poolLabels" (dict "root" .root "role" "decode") | fromYaml) -}}
 {{- $sidecar := dict "sidecars" (list (include "vllm-llmd.sidecar" . | fromYaml)) "token" (toString .root.Values.routingSidecar.ssrfProtection) -}}
-{{- include .object (merge (.with | default dict) $role $own $sidecar (include "vllm-llmd.engine" . | fromJson)) -}}
+{{- include .object (merge (.with | default dict) $role $sidecar (include "vllm-llmd.own" (dict "root" .root "role" "decode") | fromYaml) (include "vllm-llmd.engine" . | fromJson)) -}}
+{{- end }}
+
+{{/*
+vllm-llmd.own: what this layer adds to a role context of vllm-common.
+Parameters: root; role, prefill or decode.
+*/}}
+{{- define "vllm-llmd.own" -}}
+at: {{ include "vllm-common.valuesPath" . }}{{ .role }}.
+own:
+  {{- include "vllm-llmd.poolLabels" . | nindent 2 }}
+ownAnnotations: {{ include "vllm-llmd.activePorts" . }}
+serverPorts: {{ (include "vllm-llmd.facts" . | fromJson).pool_ports }}
+{{- end }}
+
+{{/*
+vllm-llmd.targetPorts: ports of the pool, as a JSON list: one for each server of the role that has the most in a pod.
+Parameters: root.
+*/}}
+{{- define "vllm-llmd.targetPorts" -}}
+{{- $most := 1 -}}
+{{- range $role := list "prefill" "decode" }}{{ $most = max $most (include "vllm-common.servers" (dict "role" (index $.root.Values $role)) | int64) }}{{ end -}}
+{{- $ports := list -}}
+{{- range include "vllm-common.portRange" (dict "name" "port" "first" .root.Values.prefill.port "count" $most) | fromJsonArray }}{{ $ports = append $ports (int64 .number) }}{{ end -}}
+{{- toJson $ports -}}
+{{- end }}
+
+{{/*
+vllm-llmd.activePorts: the annotation by which a pod tells the picker on which of the pool's ports it listens, as JSON;
+an empty map where it listens on all.
+Parameters: root; role, prefill or decode.
+*/}}
+{{- define "vllm-llmd.activePorts" -}}
+{{- $all := include "vllm-llmd.targetPorts" . | fromJsonArray -}}
+{{- $count := include "vllm-common.servers" (dict "role" (index .root.Values .role)) | int -}}
+{{- $active := list -}}
+{{- range $index, $port := $all }}{{ if lt $index $count }}{{ $active = append $active (int64 $port) }}{{ end }}{{ end -}}
+{{- $annotations := dict -}}
+{{- if lt $count (len $all) -}}
+{{- range $name, $window := (include "vllm-llmd.facts" . | fromJson).pool_annotations -}}
+{{- if include "vllm-llmd.within" (dict "root" $.root "window" $window) }}{{ $_ := set $annotations $name (join "," $active) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $annotations -}}
 {{- end }}
 
 {{/*
@@ -76,7 +117,7 @@ Parameters: root.
 {{- $queries := dict -}}
 {{- range $metric, $fact := (include "vllm-llmd.facts" . | fromJson).metrics -}}
 {{- range $fact.names -}}
-{{- if include "vllm-llmd.within" (dict "root" $.root "window" .) }}{{ $_ := set $queries $metric (include "vllm-common.podSum" (dict "root" $.root "metric" .name "deployment" (include "vllm-llmd.pickerName" $))) }}{{ end -}}
+{{- if include "vllm-llmd.within" (dict "root" $.root "window" .) }}{{ $_ := set $queries $metric (include "vllm-common.podSum" (dict "root" $.root "metric" .name "kind" "Deployment" "name" (include "vllm-llmd.pickerName" $))) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $queries -}}
@@ -101,7 +142,10 @@ vllm-llmd.engines: prefill and decode, which may reach each other on every port:
 Parameters: root.
 */}}
 {{- define "vllm-llmd.engines" -}}
-{{- include "vllm-llmd.peers" (dict "root" .root "components" (list "llmd-prefill" "llmd-decode")) -}}
+{{- range $role := list "prefill" "decode" }}
+- podSelector:
+    {{- include (printf "vllm-llmd.%s" $role) (dict "root" $.root "object" "vllm-common.memberSelector") | nindent 4 }}
+{{- end }}
 {{- end }}
 
 {{/*
@@ -111,7 +155,11 @@ Parameters: root; `values`, the values of this chart.
 {{- define "vllm-llmd.testRoles" -}}
 {{- $roles := dict -}}
 {{- range $component := list "prefill" "decode" -}}
-{{- $_ := set $roles $component (printf "%s:%d" (include "vllm-common.fullname" (dict "root" $.root "component" (printf "llmd-%s" $component))) (int64 (index $.values $component).port)) -}}
+{{- $role := index $.values $component -}}
+{{- $host := include "vllm-common.fullname" (dict "root" $.root "component" (printf "llmd-%s" $component)) -}}
+{{- $servers := list -}}
+{{- range include "vllm-common.httpPorts" (dict "role" $role) | fromJsonArray }}{{ $servers = append $servers (printf "%s:%d" $host (int64 .number)) }}{{ end -}}
+{{- $_ := set $roles $component (join " " $servers) -}}
 {{- end -}}
 {{- toJson $roles -}}
 {{- end }}

@@ -12,6 +12,16 @@ Parameters: root.
 {{- end }}
 
 {{/*
+vllm-llmd.sidecarPorts: where the sidecar listens, as a JSON list of name and number: a port for each server of the
+engine behind it.
+Parameters: root.
+*/}}
+{{- define "vllm-llmd.sidecarPorts" -}}
+{{- $servers := include "vllm-common.servers" (dict "role" .root.Values.decode) -}}
+{{- include "vllm-common.portRange" (dict "name" "sidecar" "first" .root.Values.prefill.port "count" $servers) -}}
+{{- end }}
+
+{{/*
 vllm-llmd.sidecarArguments: the sidecar's args as a JSON list. Its TLS is on by default, with a certificate that it
 makes for itself and that nobody trusts.
 Parameters: root.
@@ -24,10 +34,12 @@ Parameters: root.
 {{- range $option := list "model-server-port" "mooncake-bootstrap-port" "prefill-max-retries" -}}
 {{- $_ := set $knows $option (include "vllm-llmd.knows" (dict "root" $.root "program" "sidecar" "option" $option)) -}}
 {{- end -}}
+{{- $servers := include "vllm-llmd.sidecarPorts" . | fromJsonArray | len -}}
 {{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" "false" -}}
 {{- $_ := set $args (ternary "model-server-port" "vllm-port" (ne (index $knows "model-server-port") "")) $values.decode.port -}}
 {{- if and (eq $kv.connector "mooncake") (index $knows "mooncake-bootstrap-port") }}{{ $_ := set $args "mooncake-bootstrap-port" (include "vllm-common.bootstrapPort" (dict "root" .root "port" $values.prefill.port)) }}{{ end -}}
 {{- if and (gt (int64 $sidecar.prefillRetries) 0) (index $knows "prefill-max-retries") }}{{ $_ := set $args "prefill-max-retries" $sidecar.prefillRetries }}{{ end -}}
+{{- if gt $servers 1 }}{{ $_ := set $args "data-parallel-size" $servers }}{{ end -}}
 {{- if $sidecar.ssrfProtection -}}
 {{- $_ := set $args "enable-ssrf-protection" "true" -}}
 {{- $_ := set $args "inference-pool" (printf "%s/%s" .root.Release.Namespace (include "vllm-llmd.poolName" .)) -}}
@@ -65,8 +77,10 @@ env:
   {{- . | nindent 2 }}
 {{- end }}
 ports:
-  - name: sidecar
-    containerPort: {{ int64 .root.Values.prefill.port }}
+  {{- range include "vllm-llmd.sidecarPorts" . | fromJsonArray }}
+  - name: {{ .name }}
+    containerPort: {{ int64 .number }}
+  {{- end }}
 resources:
   {{- include "vllm-llmd.resources" $sidecar.resources | nindent 2 }}
 securityContext:

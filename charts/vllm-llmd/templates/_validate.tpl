@@ -44,8 +44,17 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 
 {{- define "vllm-llmd.validatePorts" -}}
 {{- $values := .root.Values -}}
-{{- if eq (int64 $values.prefill.port) (int64 $values.decode.port) }}
-{{ .at }}decode.port: {{ int64 $values.decode.port }} is the sidecar's, which listens on the port of prefill; set another, such as 8200
+{{- $servers := include "vllm-common.servers" (dict "role" $values.decode) | int64 -}}
+{{- $distance := sub $values.decode.port $values.prefill.port -}}
+{{- $listens := ternary (printf "on the port of prefill") (printf "on %d ports from that of prefill" $servers) (eq $servers 1) -}}
+{{- if and (lt $distance $servers) (gt $distance (sub 0 $servers)) }}
+{{ .at }}decode.port: {{ int64 $values.decode.port }} is the sidecar's, which listens {{ $listens }}; set another, such as 8200
+{{- end }}
+{{- $kv := $values.global.vllm.kvTransfer -}}
+{{- $side := int64 $kv.nixl.sideChannelPort -}}
+{{- $first := int64 $values.prefill.port -}}
+{{- if and (eq $kv.connector "nixl") (lt $first (add $side $values.decode.parallelism.data)) (lt $side (add $first $servers)) }}
+global.vllm.kvTransfer.nixl.sideChannelPort: the ports {{ $side }} to {{ sub (add $side $values.decode.parallelism.data) 1 }} meet those of the sidecar from {{ $first }}; choose others
 {{- end }}
 {{- $events := int64 $values.endpointPicker.prefixCache.eventsPort -}}
 {{- if and (include "vllm-llmd.precise" .) (has $events (list (int64 $values.prefill.port) (int64 $values.decode.port))) }}
@@ -90,6 +99,7 @@ routingSidecar:
   configuration: routingSidecar.args
   configuration-file: routingSidecar.args
   connector:
+  data-parallel-size: decode.parallelism.data
   decoder-use-tls:
   enable-ssrf-protection: routingSidecar.ssrfProtection
   enable-tls:
