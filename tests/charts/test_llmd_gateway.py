@@ -190,7 +190,7 @@ class TestNoClientMaySteer:
         assert "filters" not in rule(render(LLMD, OVERLAYS["istio"]))
 
     def test_of_another_the_user_must_know(self, render: Render) -> None:
-        other = {"implementation": "other", "parentRefs": [SHARED], "address": "10.0.0.1"}
+        other: dict[str, Any] = {"implementation": "other", "parentRefs": [SHARED], "address": "10.0.0.1"}
         values = {**gateway(**other, clientHeadersRemoved=True), "frontDoor": {"to": "none"}}
         assert "filters" not in rule(render(LLMD, values=values))
         guarded = gateway({"routingSidecar": {"ssrfProtection": True}}, **other)

@@ -561,7 +561,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "ranks in the sidecar's own flags": (
         LLMD,
         llmd(routingSidecar={"args": {"data-parallel-size": 2}}),
-        "llmd.routingSidecar.args.data-parallel-size: the chart derives it; take it out",
+        "llmd.routingSidecar.args.data-parallel-size: set llmd.decode.parallelism.data instead, which renders this flag",
     ),
     "a group that cannot be recreated as a whole": (
         PHASE1,
