@@ -260,7 +260,7 @@ def start_fake_nodes(plane: ControlPlane, programs: Programs) -> None:
     make_custom_resources(plane)
     for condition, kind in (("Established", "crd"), ("Ready", "node")):
         programs.wait(
-            partial(plane.kubectl, "wait", f"--for=condition={condition}", kind, "--all", "--timeout=1s")
+            partial(plane.kubectl, "wait", f"--for=condition={condition}", kind, "--all", "--timeout=9s")
         )
 
 

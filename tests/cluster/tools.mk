@@ -74,9 +74,10 @@ $(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/crds/leaderworkersets.ya
 	  $(call module-files,github.com/kedacore/keda/v2)/config/crd/bases/keda.sh_scaledobjects.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
-	  $(call module-files,istio.io/api)/kubernetes/customresourcedefinitions.gen.yaml \
 	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml \
 	  leaderworkersets.yaml
+	@cd $(<D) && awk -v RS='---\n' '/\n  name: (destinationrules|envoyfilters)\.networking\.istio\.io\n/ {print "---\n" $$0}' \
+	  $(call module-files,istio.io/api)/kubernetes/customresourcedefinitions.gen.yaml >$(abspath $(@D))/istio.yaml
 	@touch $@
 
 # How fake nodes, pods and volumes come up and go: kwok's own stages.

@@ -45,7 +45,7 @@ def started(folder: Path) -> Iterator[ControlPlane]:
         start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
         make_custom_resources(plane)
         programs.wait(
-            lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=1s")
+            lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=9s")
         )
         yield plane
 
