@@ -34,7 +34,7 @@ Parameters: the role context; args, vLLM's flags.
 {{- end -}}
 {{- $switches := list -}}
 {{- range $known }}{{ if not (has (printf "no-%s" .) $known) }}{{ $switches = append $switches . }}{{ end }}{{ end -}}
-{{- include "vllm-common.flags" (dict "args" (merge $args (deepCopy $vllm.simulator.args)) "lists" $facts.lists "switches" $switches "repeated" list) -}}
+{{- include "vllm-common.flags" (dict "args" (merge $args (deepCopy $vllm.simulator.args) (dict "force-dummy-tokenizer" true)) "lists" $facts.lists "switches" $switches "repeated" list) -}}
 {{- end }}
 
 {{/*
