@@ -53,7 +53,7 @@ def refused(render: Render, values: dict[str, Any]) -> list[str]:
     return [message.removeprefix("- ") for message in messages]
 
 
-def callers(objects: Objects, policy: str, port: str) -> list[str]:
+def callers(objects: Objects, policy: str, port: str | int) -> list[str]:
     """The components that a NetworkPolicy lets in on a port."""
     rules = objects.get(f"NetworkPolicy/{policy}")["spec"]["ingress"]
     peers = [
@@ -265,7 +265,7 @@ class TestProxy:
     def test_who_may_reach_what(self, render: Render) -> None:
         objects = render(LLMD)
         assert callers(objects, "demo-llmd-prefill", "http") == ["proxy", "picker", "llmd-decode", "test"]
-        assert callers(objects, "demo-llmd-decode", "sidecar") == ["proxy", "picker"]
+        assert callers(objects, "demo-llmd-decode", 8000) == ["proxy", "picker"]
         assert callers(objects, "demo-llmd-decode", "http") == ["test"]
         assert callers(objects, "demo-picker", "grpc") == ["proxy"]
 

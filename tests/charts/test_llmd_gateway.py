@@ -50,7 +50,7 @@ def of_kind(objects: Objects, kind: str) -> list[Any]:
     return [document for document in objects.by_id.values() if document["kind"] == kind]
 
 
-def peers(objects: Objects, policy: str, port: str) -> list[Any]:
+def peers(objects: Objects, policy: str, port: str | int) -> list[Any]:
     rules = objects.get(f"NetworkPolicy/{policy}")["spec"]["ingress"]
     return [
         peer
@@ -206,7 +206,7 @@ class TestNetworkPolicy:
             "podSelector": {"matchLabels": {LABEL: "demo-gateway"}},
         }
         assert peers(objects, "demo-picker", "grpc") == [ours]
-        for policy, port in (("demo-llmd-prefill", "http"), ("demo-llmd-decode", "sidecar")):
+        for policy, port in (("demo-llmd-prefill", "http"), ("demo-llmd-decode", 8000)):
             first, *others = peers(objects, policy, port)
             assert first == ours
             assert "proxy" not in [
@@ -224,7 +224,7 @@ class TestNetworkPolicy:
         pods = [{"ipBlock": {"cidr": "10.8.0.0/16"}}]
         objects = render(LLMD, values=behind_shared(pods=pods))
         assert peers(objects, "demo-picker", "grpc") == pods
-        assert peers(objects, "demo-llmd-decode", "sidecar")[0] == pods[0]
+        assert peers(objects, "demo-llmd-decode", 8000)[0] == pods[0]
 
 
 class TestFrontDoor:

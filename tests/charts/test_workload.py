@@ -317,9 +317,7 @@ class TestPool:
         )
         http, sidecar, _ = policy["ingress"]
         assert [port["port"] for port in http["ports"]] == names
-        assert [port["port"] for port in sidecar["ports"]] == [
-            name.replace("http", "sidecar") for name in names
-        ]
+        assert [port["port"] for port in sidecar["ports"]] == list(range(8000, 8004))
         assert [(port["port"], port["targetPort"]) for port in service["ports"]] == list(
             zip(range(8200, 8204), names, strict=True)
         )
