@@ -143,7 +143,7 @@ class Fleet:
         for role in ("prefill", "decode"):
             names[f"demo-llmd-{role}"] = self.pods[self.named(role)[0]].address
         for name, address in names.items():
-            text = text.replace(f"{name}.default.svc", address)
+            text = text.replace(f"{name}.default.svc.cluster.local.", address)
         config = self.folder / "envoy.yaml"
         config.write_text(text)
         self._run("proxy", ENVOY, "--config-path", config, "--concurrency", "2")

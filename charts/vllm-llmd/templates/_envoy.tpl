@@ -24,7 +24,7 @@ static_resources:
           - lb_endpoints:
               - endpoint:
                   address:
-                    socket_address: {address: {{ include "vllm-llmd.host" (dict "root" $.root "component" (printf "llmd-%s" $role)) }}, port_value: {{ int64 (index $.root.Values $role).port }}}
+                    socket_address: {address: {{ include "vllm-llmd.wholeName" (dict "root" $.root "component" (printf "llmd-%s" $role)) }}, port_value: {{ int64 (index $.root.Values $role).port }}}
     {{- end }}
     - name: admin
       type: STATIC
@@ -43,6 +43,16 @@ Parameters: root, component.
 */}}
 {{- define "vllm-llmd.host" -}}
 {{- include "vllm-common.fullname" . }}.{{ .root.Release.Namespace }}.svc
+{{- end }}
+
+{{/*
+vllm-llmd.wholeName: the same name with all its domains and the dot that ends it. Envoy keeps the last addresses of a
+name when it cannot be looked up. A shorter name is tried in other domains as well, where servers without a way out
+fail; of a whole one they know that it has no address.
+Parameters: root, component.
+*/}}
+{{- define "vllm-llmd.wholeName" -}}
+{{- include "vllm-llmd.host" . }}.{{ .root.Values.global.vllm.clusterDomain }}.
 {{- end }}
 
 {{/*
@@ -217,5 +227,5 @@ load_assignment:
     - lb_endpoints:
         - endpoint:
             address:
-              socket_address: {address: {{ include "vllm-llmd.host" (dict "root" .root "component" "picker") }}, port_value: 9002}
+              socket_address: {address: {{ include "vllm-llmd.wholeName" (dict "root" .root "component" "picker") }}, port_value: 9002}
 {{- end }}
