@@ -79,6 +79,14 @@ while time.time() < end:
     time.sleep(0.2)
 """
 
+# Ends the engine of a vLLM server as a crash would; the server finds out and ends too.
+DIE = """
+import os, pathlib, signal
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    if b"EngineCore" in (process / "cmdline").read_bytes():
+        os.kill(int(process.name), signal.SIGKILL)
+"""
+
 # Listens where no engine is, and prints who calls.
 TRAP = """
 import socket
@@ -222,6 +230,8 @@ def test_streams_survive_a_rolling_restart(
         namespace=client.namespace,
     )
 
+    cluster.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "-n", client.namespace, "--timeout=2m")
+
     def ended() -> list[Any]:
         return [
             json.loads(line) for line in cluster.kubectl("logs", name, "-n", client.namespace).splitlines()
@@ -250,11 +260,8 @@ def test_a_prefill_engine_that_dies_is_told_to_clients_until_the_picker_knows(
     (proxy,) = release.pods("proxy")
     (prefill,) = release.pods("llmd-prefill")
     url = f"http://{proxy['status']['podIP']}:8081/v1/completions"
-    die = (
-        "import os, signal; [os.kill(int(p), signal.SIGKILL) for p in os.listdir('/proc') if p.isdigit() and"
-    )
-    die += " b'EngineCore' in open(f'/proc/{p}/cmdline', 'rb').read()]"
-    release.kubectl("exec", prefill["metadata"]["name"], "--", "python3", "-c", die)
+    pod = ("-i", prefill["metadata"]["name"], "-n", release.namespace)
+    release.site.cluster.kubectl("exec", *pod, "--", "python3", "-", stdin=DIE)
     said = client.python(ASK, url, climbed.model, "40").splitlines()
     progress(f"after prefill's engine died: {' '.join(said)}")
     assert set(said) - {"200"}
