@@ -50,6 +50,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
             "inferencePool": {"enabled": True},
         },
     },
+    "llm-d by TLS": {"vllm": {"tls": {"secretName": "a"}}, "llmd": {}},
     "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
     "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},

@@ -114,8 +114,10 @@ def pods(name):
     host, port = name.rsplit(":", 1)
     found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     hosts = sorted({address[0] for *_, address in found})
+    scheme = URL.split("://")[0]  # engines and the service have TLS together
     return [
-        f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}" for address in hosts
+        f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
+        for address in hosts
     ]
 
 

@@ -61,6 +61,7 @@ Parameters: root.
 {{- $_ := set $prefix "maxPrefixTokensToMatch" (int64 $picker.prefixCache.maxTokens) -}}
 {{- end -}}
 {{- $plugins := list (dict "type" "prefill-filter") (dict "type" "decode-filter") -}}
+{{- if .root.Values.global.vllm.tls.secretName }}{{ $plugins = append $plugins (dict "type" "metrics-data-source" "parameters" (dict "scheme" "https")) }}{{ end -}}
 {{- if $old }}{{ $plugins = append $plugins (dict "type" "disagg-headers-handler") }}{{ else }}{{ $plugins = append $plugins (dict "type" "approx-prefix-cache-producer" "parameters" $prefix) }}{{ end -}}
 {{- /* token-load-scorer wants more of this producer than the picker adds by itself. */}}
 {{- if or (index $picker.profiles.prefill.scorers "token-load-scorer") (index $picker.profiles.decode.scorers "token-load-scorer") }}{{ $plugins = append $plugins (dict "type" "inflight-load-producer") }}{{ end -}}

@@ -13,7 +13,7 @@ Parameters: root.
 
 {{/*
 vllm-llmd.sidecarArguments: the sidecar's args as a JSON list. Its TLS is on by default, with a certificate that it
-makes for itself and that nobody trusts.
+makes for itself and that nobody trusts. It calls engines by address, which a certificate cannot name, and knows no CA.
 Parameters: root.
 */}}
 {{- define "vllm-llmd.sidecarArguments" -}}
@@ -24,7 +24,12 @@ Parameters: root.
 {{- range $option := list "model-server-port" "mooncake-bootstrap-port" "prefill-max-retries" -}}
 {{- $_ := set $knows $option (include "vllm-llmd.knows" (dict "root" $.root "program" "sidecar" "option" $option)) -}}
 {{- end -}}
-{{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" "false" -}}
+{{- $tls := ne $values.global.vllm.tls.secretName "" -}}
+{{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" $tls -}}
+{{- if $tls -}}
+{{- $_ := set $args "cert-path" "/tls" -}}
+{{- range $option := list "enable-tls" "tls-insecure-skip-verify" }}{{ $_ := set $args $option "prefiller,decoder" }}{{ end -}}
+{{- end -}}
 {{- $_ := set $args (ternary "model-server-port" "vllm-port" (ne (index $knows "model-server-port") "")) $values.decode.port -}}
 {{- if and (eq $kv.connector "mooncake") (index $knows "mooncake-bootstrap-port") }}{{ $_ := set $args "mooncake-bootstrap-port" (include "vllm-common.bootstrapPort" (dict "root" .root "port" $values.prefill.port)) }}{{ end -}}
 {{- if and (gt (int64 $sidecar.prefillRetries) 0) (index $knows "prefill-max-retries") }}{{ $_ := set $args "prefill-max-retries" $sidecar.prefillRetries }}{{ end -}}
@@ -67,6 +72,10 @@ env:
 ports:
   - name: sidecar
     containerPort: {{ int64 .root.Values.prefill.port }}
+{{- with include "vllm-llmd.tlsMount" . }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
 resources:
   {{- include "vllm-llmd.resources" $sidecar.resources | nindent 2 }}
 securityContext:

@@ -65,9 +65,11 @@ global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol
 {{/* Flags that the charts render, with the value that does; nothing where it follows from the others. */}}
 {{- define "vllm-llmd.ownedFlags" -}}
 endpointPicker:
+  cert-path: global.vllm.tls.secretName
   config-file: endpointPicker.extraConfig
   config-text: endpointPicker.extraConfig
   drain-timeout: endpointPicker.drainSeconds
+  enable-cert-reload:
   endpoint-selector:
   endpoint-target-ports: prefill.port
   grpc-health-port:
@@ -82,7 +84,7 @@ endpointPicker:
   refresh-metrics-interval: endpointPicker.refreshMilliseconds
   secure-serving:
 routingSidecar:
-  cert-path:
+  cert-path: global.vllm.tls.secretName
   configuration: routingSidecar.args
   configuration-file: routingSidecar.args
   connector:
@@ -101,6 +103,7 @@ routingSidecar:
   prefiller-use-tls:
   secure-proxy:
   secure-serving:
+  tls-insecure-skip-verify:
   vllm-port: decode.port
 {{- end }}
 
@@ -156,7 +159,10 @@ routingSidecar:
 {{- end }}
 
 {{- define "vllm-llmd.validateTls" -}}
-{{- if .root.Values.global.vllm.tls.secretName }}
-global.vllm.tls.secretName: this layer speaks plain HTTP from proxy to engines, which NetworkPolicies keep to themselves; end TLS at the Ingress or Gateway before the front door, and leave this empty
+{{- if not .root.Values.global.vllm.tls.secretName -}}
+{{- else if semverCompare "<0.10.0" (include "vllm-llmd.version" .) }}
+global.vllm.tls.secretName: TLS inside this layer takes llm-d 0.10.0, and this is {{ include "vllm-llmd.version" . }}; set a newer global.vllm.llmd.version, or leave this empty
+{{- else if ne .root.Values.proxy.type "envoy" }}
+global.vllm.tls.secretName: how a Gateway calls engines by TLS is set at the Gateway, and this chart cannot; set {{ .at }}proxy.type to envoy, or leave this empty
 {{- end }}
 {{- end }}
