@@ -220,6 +220,8 @@ health_checks:
     unhealthy_threshold: 2
     healthy_threshold: 1
     no_traffic_interval: 2s
+    # A picker that must end says so at once; the next check must reach its successor, not the same connection.
+    reuse_connection: false
     grpc_health_check: {service_name: envoy.service.ext_proc.v3.ExternalProcessor}
 load_assignment:
   cluster_name: picker
