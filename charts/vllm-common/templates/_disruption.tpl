@@ -11,6 +11,7 @@ metadata:
 spec:
   maxUnavailable: {{ include "vllm-common.scalar" .role.disruption.maxUnavailable }}
   selector:
-    {{- include "vllm-common.memberSelector" . | nindent 4 }}
+    matchLabels:
+      {{- include "vllm-common.selectorLabels" . | nindent 6 }}
 {{- end }}
 {{- end }}

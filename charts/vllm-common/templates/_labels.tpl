@@ -1,22 +1,20 @@
 {{/*
-vllm-common.selectorLabels: what selects a role's pods that take requests. Nothing else may ever enter: selectors cannot
-change.
-Parameters: root, name, component; optional member, of pods that take none.
+vllm-common.selectorLabels: what selects a role's pods. Nothing else may ever enter: selectors cannot change.
+Parameters: root, name, component.
 */}}
 {{- define "vllm-common.selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/component: {{ .member | default .component }}
+app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{/*
 vllm-common.podLabels: labels of a pod. Nothing here follows the chart's version, so a chart release alone never
 restarts an engine. Ours win over the user's.
-Parameters: root, name, component; optional `extra`, a map of further user labels, and `own`, one of further labels
-of the chart.
+Parameters: root, name, component; optional `extra`, a map of further user labels.
 */}}
 {{- define "vllm-common.podLabels" -}}
-{{- $own := merge (include "vllm-common.selectorLabels" . | fromYaml) (.own | default dict) -}}
+{{- $own := include "vllm-common.selectorLabels" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/version" (.root.Values.global.vllm.version | replace "+" "_") -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "vllm-phases" -}}
 {{- $theirs := merge (deepCopy (.extra | default dict)) .root.Values.global.vllm.labels -}}

@@ -1,9 +1,9 @@
 {{/*
 vllm-common.monitorEndpoint: one scrape of a role's metrics.
-Parameters: root; port, by name.
+Parameters: root.
 */}}
 {{- define "vllm-common.monitorEndpoint" -}}
-- port: {{ .port }}
+- port: http
   path: /metrics
   interval: {{ .root.Values.global.vllm.monitoring.interval }}
   {{- if .root.Values.global.vllm.tls.secretName }}
@@ -28,8 +28,6 @@ spec:
     matchLabels:
       {{- include "vllm-common.selectorLabels" . | nindent 6 }}
   {{ ternary "podMetricsEndpoints" "endpoints" (eq .kind "podMonitor") }}:
-    {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
-    {{- include "vllm-common.monitorEndpoint" (dict "root" $.root "port" .name) | nindent 4 }}
-    {{- end }}
+    {{- include "vllm-common.monitorEndpoint" . | nindent 4 }}
 {{- end }}
 {{- end }}

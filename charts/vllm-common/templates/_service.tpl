@@ -12,11 +12,9 @@ spec:
   selector:
     {{- include "vllm-common.selectorLabels" . | nindent 4 }}
   ports:
-    {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
-    - name: {{ .name }}
-      port: {{ int64 .number }}
-      targetPort: {{ .name }}
-    {{- end }}
+    - name: http
+      port: {{ int64 .role.port }}
+      targetPort: http
 {{- end }}
 
 {{/*

@@ -48,9 +48,10 @@ choose theirs freely.
 Parameters: root.
 */}}
 {{- define "vllm-pd-nccl.engines" -}}
-{{- range $role := list "prefill" "decode" }}
+{{- range $component := list "prefill" "decode" }}
 - podSelector:
-    {{- include (printf "vllm-pd-nccl.%s" $role) (dict "root" $.root "object" "vllm-common.memberSelector") | nindent 4 }}
+    matchLabels:
+      {{- include "vllm-common.selectorLabels" (dict "root" $.root "name" "vllm-pd-nccl" "component" $component) | nindent 6 }}
 {{- end }}
 {{- end }}
 

@@ -46,8 +46,7 @@ def unpacked(tree: str) -> Release:
     serve, _ = reader.with_stand_ins(reader.load_release)
     parser = type(serve)(prog="vllm")
     parser.add_subparsers(required=True, dest="subparser").choices["serve"] = serve
-    validate = reader.attribute(reader.PARSER_MODULES, "validate_parsed_serve_args")
-    return parser, lambda namespace: reader.with_stand_ins(lambda: validate(namespace))
+    return parser, reader.attribute(reader.PARSER_MODULES, "validate_parsed_serve_args")
 
 
 def parse(release: Release, argv: list[str]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def services_of(release: Release, pod: Pod) -> tuple[Service, ...]:
 
 
 def pools_of(release: Release, pod: Pod) -> tuple[Pool, ...]:
-    """The pools that select a pod, and the selections of pickers that do."""
+    """The pools that select a pod."""
     return tuple(release.index.pools_by_pod.get(id(pod), ()))
 
 
@@ -76,8 +76,6 @@ def engine_of(release: Release, sidecar: Sidecar) -> Engine | None:
 
 def picker_of(release: Release, pool: Pool) -> Picker | None:
     """The endpoint picker that a pool refers to by its Service, or that names the pool."""
-    if pool.chooser:
-        return pool.chooser
     service = service_at(release, pool.picker, pool.object.namespace) if pool.picker else None
     for pod in pods_of(release, service) if service else ():
         for picker in release.index.pickers_by_pod.get(id(pod), ()):
@@ -87,7 +85,7 @@ def picker_of(release: Release, pool: Pool) -> Picker | None:
 
 
 def pool_of(release: Release, picker: Picker) -> Pool | None:
-    """The pool that a picker serves: by its options, by the Service that pools refer to, or its selection."""
+    """The pool that a picker serves: by its options, or by the Service that pools refer to."""
     for pool in release.index.pools_by_name.get(picker.pool_name or "", ()):
         if _meet(picker.pod, pool.object):
             return pool
@@ -95,7 +93,7 @@ def pool_of(release: Release, picker: Picker) -> Pool | None:
         for pool in release.index.pools_by_picker.get(service.object.name, ()):
             if _meet(picker.pod, pool.object):
                 return pool
-    return next((own for own in release.selections if own.chooser is picker), None)
+    return None
 
 
 def config_of(release: Release, picker: Picker) -> PickerConfig | None:
@@ -184,7 +182,7 @@ def routes_to(release: Release, kind: str, name: str, namespace: str) -> tuple[R
 
 def _groups(release: Release) -> Iterator[tuple[Engine, ...]]:
     grouped: set[int] = set()
-    known = [engines_of(release, pool) for pool in (*release.pools, *release.selections)]
+    known = [engines_of(release, pool) for pool in release.pools]
     known += [routed(release, router) for router in release.routers]
     for group in known:
         grouped.update(id(engine) for engine in group)
