@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10 | sort
 
-include tests/cluster/tools.mk tests/engine/engine.mk tests/node/node.mk tests/objects/crds.mk tests/bench/bench.mk
+include tests/cluster/tools.mk tests/engine/engine.mk tests/llmd/llmd.mk tests/node/node.mk tests/objects/crds.mk tests/bench/bench.mk
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,7 +23,7 @@ check: $(VENV)/.ready ## Check every values/phase*.yaml: schema, rendering, obje
 	$(BIN)/vllm-phases check
 
 .PHONY: test
-test: packages lint tools engine parsers node ## Run every test: rendering, a real control plane, engine and node
+test: packages lint tools engine parsers llmd node ## Run every test: rendering, a real control plane, engine and node
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 # What the engine and the node of the tests need of the system.
@@ -44,7 +44,7 @@ lint: $(VENV)/.ready ## Lint the Python, the YAML and the shell
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict --config-file lintconf.yaml schemas values charts/*/Chart.yaml charts/*/ci ct.yaml chart_schema.yaml
-	$(BIN)/shellcheck .ci/run tests/node/machine.sh
+	$(BIN)/shellcheck .ci/run tests/node/machine.sh charts/vllm-llmd/files/drain.sh
 
 .PHONY: docs
 docs: $(VENV)/.ready ## Generate values.yaml, values.schema.json, docs/values.md, docs/rules.md, findings.txt and the engine facts

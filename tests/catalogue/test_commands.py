@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -200,44 +201,67 @@ def test_versions_are_listed_oldest_first() -> None:
     assert run("versions").stdout.split() == list(versions())
 
 
-def test_the_chart_is_what_the_catalogue_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charts_are_what_the_catalogue_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     result = run("chart", "--check")
-    assert result.output == "charts/vllm-common/templates/_facts.tpl is up to date\n"
+    assert result.output == "the charts are up to date\n"
     assert result.exit_code == 0
 
 
-def test_a_chart_that_differs_is_found_and_left_alone(tmp_path: Path) -> None:
-    file = tmp_path / "_facts.tpl"
-    file.write_text(chart_facts.render().replace('"0.18.0"', '"0.17.0"'))
+@pytest.fixture
+def charts(tmp_path: Path) -> list[Path]:
+    """The template files in a repository of their own, which does not have them yet."""
+    files = [tmp_path / file for file in chart_facts.render()]
+    for file in files:
+        file.parent.mkdir(parents=True)
+    return files
+
+
+def test_the_charts_are_written(charts: list[Path], tmp_path: Path) -> None:
+    assert run("chart", "--root", str(tmp_path)).stdout == "".join(f"{file} written\n" for file in charts)
+    assert run("chart", "--root", str(tmp_path), "--check").exit_code == 0
+
+
+def test_a_chart_that_differs_is_found_and_left_alone(charts: list[Path], tmp_path: Path) -> None:
+    run("chart", "--root", str(tmp_path))
+    file = charts[0]
+    file.write_text(file.read_text().replace('"0.18.0"', '"0.17.0"'))
     before = file.read_bytes()
-    result = run("chart", "--check", "--output", str(file))
+    result = run("chart", "--check", "--root", str(tmp_path))
     assert result.stderr == f"{file} differs from the catalogue: run `vllm-phases catalogue chart`\n"
     assert result.exit_code == 1
     assert file.read_bytes() == before
 
 
-def test_the_chart_is_written(tmp_path: Path) -> None:
-    file = tmp_path / "_facts.tpl"
-    assert run("chart", "--output", str(file)).stdout == f"{file} written\n"
-    assert run("chart", "--output", str(file), "--check").exit_code == 0
-
-
-def test_the_chart_is_written_only_where_the_charts_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_charts_are_written_only_where_charts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     error = run("chart").exception
     assert isinstance(error, UsageError)
     assert str(error) == (
-        "charts/vllm-common/templates is no folder: run this at the root of the repository, or give --output"
+        "charts/vllm-common/templates is no folder: run this at the root of the repository, or give --root"
     )
 
 
+def defined(name: str) -> Any:
+    """The JSON of a define."""
+    (text,) = (text for text in chart_facts.render().values() if f'define "{name}"' in text)
+    return json.loads(text.partition(f'{{{{- define "{name}" -}}}}')[2].removesuffix("{{- end -}}\n"))
+
+
+def test_llm_ds_facts_are_those_of_its_releases() -> None:
+    content = defined("vllm-llmd.facts")
+    assert content["releases"] == ["0.8.0", "0.9.0", "0.10.0"]
+    assert content["sidecar_connectors"]["mooncake"] == {"since": "0.9.0", "engines": ["MooncakeConnector"]}
+    assert content["options"]["sidecar"]["model-server-port"] == {"since": "0.10.0"}
+    assert content["gateways"]["istio"] == {
+        "class": "istio",
+        "class_in_service": True,
+        "headers": "envoyFilter",
+    }
+
+
 def test_the_define_holds_json_that_templates_read() -> None:
-    text = chart_facts.render()
-    define = text.partition('{{- define "vllm-common.facts" -}}')[2].removesuffix("{{- end -}}\n")
-    content = json.loads(define)
+    content = defined("vllm-common.facts")
     assert content["engine"] == {"oldest": versions()[0], "newest": versions()[-1]}
     assert content["features"]["shutdownTimeout"] == {"since": "0.18.0", "until": None}
     assert content["images"]["nvidia"] == {

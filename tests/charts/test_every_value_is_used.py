@@ -13,7 +13,7 @@ from vllm_phases.schema.tree import Key, keys
 
 from tests.conftest import ROOT, Render
 
-# Releases in which a value can show itself: the engines' common values, a role's, and the front door's.
+# Releases in which a value can show itself: the engines' common values, a role's, a layer's and the front door's.
 CONTEXTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "pvc": {"vllm": {"model": {"source": {"type": "pvc", "pvc": {"claimName": "weights"}}}}},
@@ -42,7 +42,48 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     },
     "tiers": {"vllm": {"kvTiers": {"lmcache": {"enabled": True}, "mooncakeStore": {"enabled": True}}}},
     "abort": {"vllm": {"version": "0.20.0"}},
+    "llm-d": {
+        "vllm": {"monitoring": {"kind": "podMonitor"}},
+        "llmd": {
+            "endpointPicker": {"metricsAuthentication": True, "metricsTokenSecret": {"name": "a"}},
+            "proxy": {"autoscaling": {"enabled": True}},
+            "inferencePool": {"enabled": True},
+        },
+    },
+    "precise": {"llmd": {"endpointPicker": {"prefixCache": {"type": "precise"}}}},
+    "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
+    "a Gateway": {
+        "llmd": {
+            "enabled": True,
+            "inferencePool": {"enabled": True},
+            "proxy": {"type": "gateway", "gateway": {"parentRefs": [{"name": "g"}]}},
+        },
+        "door": {"to": "llmd"},
+    },
+    "a Gateway of the release": {
+        "llmd": {
+            "inferencePool": {"enabled": True},
+            "proxy": {
+                "type": "gateway",
+                "gateway": {"create": True, "infrastructure": {"parametersRef": {"name": "p"}}},
+            },
+        },
+    },
+    "another Gateway": {
+        "llmd": {
+            "inferencePool": {"enabled": True},
+            "proxy": {
+                "type": "gateway",
+                "gateway": {
+                    "implementation": "other",
+                    "parentRefs": [{"name": "g"}],
+                    "address": "g.example.com",
+                },
+            },
+        },
+    },
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
+    "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},
     "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},
     "custom": {
         "vllm": {"kvTransfer": {"connector": "custom", "custom": {"name": "Mine", "modulePath": "mine"}}}
@@ -54,6 +95,10 @@ BESIDE: dict[tuple[str, ...], dict[str, Any]] = {
     ("rollout", "maxUnavailable"): {"rollout": {"maxSurge": 1}},
     ("prefill", "rollout", "maxUnavailable"): {"prefill": {"rollout": {"maxSurge": 1}}},
     ("decode", "rollout", "maxUnavailable"): {"decode": {"rollout": {"maxSurge": 1}}},
+    ("prefill", "drain", "preStopSeconds"): {
+        "global": {"vllm": {"kvTransfer": {"nixl": {"leaseSeconds": 10}}}}
+    },
+    ("global", "vllm", "simulator", "enabled"): {"global": {"vllm": {"test": {"enabled": False}}}},
     ("frontDoor", "httpRoute", "enabled"): {"frontDoor": {"httpRoute": {"gateways": [{"name": "g"}]}}},
     ("global", "vllm", "model", "source", "type"): {
         "global": {"vllm": {"model": {"source": {"pvc": {"claimName": "weights"}}}}}
@@ -101,13 +146,22 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
     """The values of a chart in a context."""
     common = {"global": {"vllm": context.get("vllm", {})}}
     role = context.get("role", {})
-    layer = {"prefill": role, "decode": role, "router": context.get("router", {})}
-    if chart == "vllm-base":
-        return {**common, **role}
-    if chart == "vllm-pd-nccl":
-        return {**common, **layer}
+    roles = {"prefill": role, "decode": role}
+    layers = {
+        "vllm-base": role,
+        "vllm-pd-nccl": {**roles, "router": context.get("router", {})},
+        "vllm-llmd": {**roles, **context.get("llmd", {})},
+    }
+    if chart in layers:
+        return {**common, **layers[chart]}
     enabled = {"enabled": bool(context)}
-    return {**common, "base": role, "pdNccl": {**enabled, **layer}, "frontDoor": context.get("door", {})}
+    return {
+        **common,
+        "base": role,
+        "pdNccl": {**enabled, **layers["vllm-pd-nccl"]},
+        "llmd": {"enabled": "llmd" in context, **layers["vllm-llmd"]},
+        "frontDoor": context.get("door", {}),
+    }
 
 
 def at(path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -329,6 +329,16 @@ class TestAgreement:
             limits = engine(render(NIXL, values=values), "demo-prefill")["resources"]["limits"]
             assert limits["nvidia.com/gpu"] == str(prefill)
 
+    def test_mooncake_once_wanted_equal_sizes(self, render: Render) -> None:
+        values = roles(decode={"parallelism": {"tensor": 2}})
+        mooncake = {"connector": "mooncake", "mooncake": {"protocol": "tcp"}}
+        message = (
+            "pdNccl.decode.parallelism.tensor: 2, but prefill has 1, and MooncakeConnector of vLLM 0.18.1 needs them equal"
+            " (0.19.0 does not)"
+        )
+        assert refused(render, NIXL, values | vllm(version="0.18.1", kvTransfer=mooncake)) == [message]
+        assert render(NIXL, values=values | vllm(version="0.19.0", kvTransfer=mooncake))
+
     def test_decode_has_no_pipeline_with_nixl(self, render: Render) -> None:
         assert refused(render, NIXL, roles(decode={"parallelism": {"pipeline": 2}})) == [
             "pdNccl.decode.parallelism.pipeline: with nixl, decode may have no pipeline parallelism; set 1"

@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .definitions import definitions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -255,11 +257,17 @@ def start_fake_nodes(plane: ControlPlane, programs: Programs) -> None:
         *(f"--config={stage}" for folder in (STAGES, FAKES / "stages") for stage in folder.glob("*.yaml")),
     )
     plane.kubectl("create", "-f", str(FAKES / "cluster"))
-    plane.kubectl("apply", "--server-side", "-f", str(CRDS))
+    make_custom_resources(plane)
     for condition, kind in (("Established", "crd"), ("Ready", "node")):
         programs.wait(
-            partial(plane.kubectl, "wait", f"--for=condition={condition}", kind, "--all", "--timeout=1s")
+            partial(plane.kubectl, "wait", f"--for=condition={condition}", kind, "--all", "--timeout=9s")
         )
+
+
+def make_custom_resources(plane: ControlPlane) -> None:
+    """Let the API server know the kinds that the charts create."""
+    plane.kubectl("apply", "--server-side", "-f", str(CRDS))
+    plane.apply(*definitions())
 
 
 def free_ports(count: int) -> list[int]:

@@ -65,14 +65,19 @@ $(PROGRAMS):
 	$(build-program)
 
 # The custom resources that the charts create.
-$(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/tools.mk
+$(CRDS)/.ready: tests/cluster/crds/go.mod tests/cluster/crds/leaderworkersets.yaml tests/cluster/tools.mk
 	@echo "collecting custom resource definitions …"
 	@mkdir -p $(@D)
 	@cd $(<D) && go mod download && install -m 644 -t $(abspath $(@D)) \
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_podmonitors.yaml \
 	  $(call module-files,github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd/*_servicemonitors.yaml \
 	  $(call module-files,github.com/kedacore/keda/v2)/config/crd/bases/keda.sh_scaledobjects.yaml \
-	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml
+	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
+	  $(call module-files,sigs.k8s.io/gateway-api)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
+	  $(call module-files,sigs.k8s.io/gateway-api-inference-extension)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml \
+	  leaderworkersets.yaml
+	@cd $(<D) && awk -v RS='---\n' '/\n  name: (destinationrules|envoyfilters)\.networking\.istio\.io\n/ {print "---\n" $$0}' \
+	  $(call module-files,istio.io/api)/kubernetes/customresourcedefinitions.gen.yaml >$(abspath $(@D))/istio.yaml
 	@touch $@
 
 # How fake nodes, pods and volumes come up and go: kwok's own stages.

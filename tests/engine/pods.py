@@ -9,6 +9,7 @@ Nothing that the chart rendered is changed, but for what a machine without Kuber
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +39,20 @@ class Command:
 
 
 def engines(objects: Objects) -> list[dict[str, Any]]:
-    """The specifications of all pods that run an engine."""
-    workloads = [document for document in objects.by_id.values() if "template" in document.get("spec", {})]
-    pods = [workload["spec"]["template"]["spec"] for workload in workloads]
+    """The specifications of all pods that run an engine; of a LeaderWorkerSet those of one replica."""
+    specs = [document.get("spec", {}) for document in objects.by_id.values()]
+    pods = [spec["template"]["spec"] for spec in specs if "template" in spec]
+    pods += [pod for spec in specs for pod in members(spec.get("leaderWorkerTemplate", {}))]
     return [pod for pod in pods if pod["containers"][0]["name"] == "vllm"]
+
+
+def members(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The pods of a replica, with what the controller of LeaderWorkerSets tells each by variables."""
+    for index in range(group.get("size", 0)):
+        worker = group["workerTemplate"]
+        template = worker if index else group.get("leaderTemplate", worker)
+        text = json.dumps(template["spec"]).replace("$(LWS_WORKER_INDEX)", str(index))
+        yield json.loads(text.replace("$(LWS_LEADER_ADDRESS)", "demo-0.demo-0.default"))
 
 
 def deployment(objects: Objects, name: str) -> dict[str, Any]:

@@ -25,7 +25,9 @@ def files(pattern: str) -> list[str]:
 
 
 PHASES: list[Case] = [(file,) for file in files("values/phase*.yaml")]
-OVERLAID: list[Case] = [(*phase, overlay) for phase in PHASES for overlay in files("values/overlays/*.yaml")]
+ENGINES = [overlay for overlay in files("values/overlays/*.yaml") if not overlay.endswith("/sim.yaml")]
+"""Overlays with vLLM in them; the simulator's own argv is tried in tests/llmd."""
+OVERLAID: list[Case] = [(*phase, overlay) for phase in PHASES for overlay in ENGINES]
 CASES = [*PHASES, *OVERLAID, *((file,) for file in files("charts/*/ci/*-values.yaml"))]
 
 REFUSALS: dict[Case, str] = {

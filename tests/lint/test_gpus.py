@@ -71,6 +71,13 @@ def test_names_of_cards(name: str, meant: list[str]) -> None:
         ("-tp=2, --data-parallel-size=16, --data-parallel-start-rank=4", None),
         ("-tp=16, --nnodes=2", 8),
         ("-tp=16, --nnodes=$(NODES)", None),
+        ("-tp=2, --data-parallel-size=16, --nnodes=2", 16),
+        (
+            "-tp=2, --data-parallel-size=16, --data-parallel-size-local=8, --nnodes=2, --data-parallel-hybrid-lb",
+            16,
+        ),
+        ("-tp=8, --data-parallel-size=2, --data-parallel-external-lb, --nnodes=4", 4),
+        ("-tp=2, --data-parallel-size=16, --nnodes=2, --data-parallel-hybrid-lb", None),
         ("-tp=16, --distributed-executor-backend=ray", None),
         ("-tp=$(TP)", None),
     ],

@@ -70,7 +70,7 @@ def test_the_items_of_a_list_are_judged_one_by_one() -> None:
 
 def test_kinds_without_a_schema_are_passed_over() -> None:
     assert told("apiVersion: example.com/v1\nkind: Thing\nmetadata: {nam: x}\n") == []
-    assert told("apiVersion: inference.networking.k8s.io/v1\nkind: InferencePool\nmetadata: {nam: x}\n") == []
+    assert told("apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {nam: x}\n") == []
 
 
 def test_the_kubernetes_version_decides_what_is_served() -> None:

@@ -10,7 +10,7 @@ NODE_PROGRAMS := $(NODE_KUBERNETES) $(CONTAINERD) $(CNI) \
   $(addprefix $(TOOLS)/,coredns kube-network-policies gpu-device-plugin)
 
 .PHONY: node
-node: tools engine $(NODE_PROGRAMS) $(NODE)/layer.tar $(NODE)/model/.ready ## Make the real node of tests/node
+node: tools engine llmd $(NODE_PROGRAMS) $(NODE)/layer.tar $(NODE)/model/.ready ## Make the real node of tests/node
 
 # Each program: the go.mod that pins it, its package, and the time of a cold build on two cores.
 $(NODE_KUBERNETES): tests/cluster/kubernetes/go.mod

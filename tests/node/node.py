@@ -12,6 +12,7 @@ import json
 import os
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from tests.cluster.control_plane import (
     BIN,
     CACHE,
+    CRDS,
     CommandError,
     ControlPlane,
     StartError,
@@ -32,7 +34,6 @@ from .report import cluster_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ADDRESS = "10.10.0.1"
 IMAGE = "vllm-phases/node:test"
@@ -40,8 +41,14 @@ LAYER = CACHE / "node/layer.tar"
 MODEL = CACHE / "node/model"
 ENGINE = CACHE / "engine/lib/python3.11"  # the image's Python
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kube-proxy", "gpu-device-plugin")
-POD_PROGRAMS = ("ptp", "host-local", "loopback", "coredns", "kube-network-policies")
-MADE = (*(BIN / name for name in (*PROGRAMS, *POD_PROGRAMS)), LAYER, MODEL / ".ready", ENGINE)
+POD_PROGRAMS = ("ptp", "host-local", "loopback", "coredns", "kube-network-policies", "lwepp")
+MADE = (
+    *(BIN / name for name in (*PROGRAMS, *POD_PROGRAMS)),
+    LAYER,
+    MODEL / ".ready",
+    ENGINE,
+    CRDS / ".ready",
+)
 VALUES = HERE / "values/cpu-build.yaml"
 
 
@@ -105,11 +112,18 @@ def write_runtime_spec(machine: Machine) -> None:
     """Write what every container starts from: containerd's own default, with the engine and the tools mounted."""
     spec = json.loads(machine.run("ctr", "oci", "spec"))
     del spec["process"]["rlimits"]  # the machine's own; they could not be raised anyway
-    for source, destination in (("/run/node/engine", "/opt/engine/lib"), ("/run/node/bin", "/opt/tools")):
+    mounts = {"/run/node/engine": "/opt/engine/lib", "/run/node/bin": "/opt/tools", **llmd_programs()}
+    for source, destination in mounts.items():
         options = ["rbind", "ro", "nosuid", "nodev"]
         mount = {"destination": destination, "type": "bind", "source": source, "options": options}
         spec["mounts"].append(mount)
     (machine.folder / "runtime-spec.json").write_text(json.dumps(spec))
+
+
+def llmd_programs() -> dict[str, str]:
+    """The programs of llm-d that were built by hand, and where its images have them; empty where none is given."""
+    given = {os.environ.get("LLMD_EPP"): "/app/epp", os.environ.get("LLMD_SIDECAR"): "/app/pd-sidecar"}
+    return {str(Path(source).resolve()): place for source, place in given.items() if source}
 
 
 def start_node(plane: ControlPlane, machine: Machine) -> None:
@@ -137,7 +151,8 @@ def start_node(plane: ControlPlane, machine: Machine) -> None:
 
 
 def start_platform(plane: ControlPlane) -> None:
-    """Start what a platform team runs on its cluster, as pods."""
+    """Give the cluster its custom resources and what a platform team runs on it, as pods."""
+    plane.kubectl("apply", "--server-side", "-f", str(CRDS))
     plane.kubectl("apply", "--server-side", "-f", str(HERE / "objects"))
     for owner in ("daemonset/kube-network-policies", "deployment/coredns"):
         plane.kubectl("rollout", "status", owner, "--namespace=kube-system", "--timeout=60s")

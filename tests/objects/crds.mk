@@ -8,6 +8,8 @@ crd-files = $$(cd $(CRD_PINS) && go list -m -f '{{.Dir}}' $(1))
 PROMETHEUS_OPERATOR = $(call crd-files,github.com/prometheus-operator/prometheus-operator)
 KEDA = $(call crd-files,github.com/kedacore/keda/v2)
 GATEWAY_API = $(call crd-files,sigs.k8s.io/gateway-api)
+ISTIO = $(call crd-files,istio.io/api)
+INFERENCE = $(call crd-files,sigs.k8s.io/gateway-api-inference-extension)
 
 .PHONY: crds
 crds: .venv/.ready
@@ -20,4 +22,8 @@ crds: .venv/.ready
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_backendtlspolicies.yaml \
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_gateways.yaml \
 	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_grpcroutes.yaml \
-	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml
+	  $(GATEWAY_API)/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml \
+	  $(INFERENCE)/config/crd/bases/inference.networking.k8s.io_inferencepools.yaml \
+	  $(CRD_PINS)/leaderworkersets.yaml
+	.venv/bin/python -m vllm_phases.objects.crds $(CRD_SCHEMAS) --only DestinationRule --only EnvoyFilter \
+	  $(ISTIO)/kubernetes/customresourcedefinitions.gen.yaml

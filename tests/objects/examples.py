@@ -106,6 +106,20 @@ SCALED_OBJECT: Object = {
         "triggers": [{"type": "prometheus", "metadata": {"threshold": "5", "query": "sum(up)"}}],
     },
 }
+LEADER_WORKER_SET: Object = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "demo-server"},
+    "spec": {
+        "replicas": None,
+        "rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": "50%", "maxUnavailable": 1}},
+        "leaderWorkerTemplate": {
+            "size": 2,
+            "leaderTemplate": DEPLOYMENT["spec"]["template"],
+            "workerTemplate": DEPLOYMENT["spec"]["template"],
+        },
+    },
+}
 HTTP_ROUTE: Object = {
     "apiVersion": "gateway.networking.k8s.io/v1",
     "kind": "HTTPRoute",
@@ -144,6 +158,7 @@ ACCEPTED = (
     POD_MONITOR,
     SERVICE_MONITOR,
     SCALED_OBJECT,
+    LEADER_WORKER_SET,
     HTTP_ROUTE,
     ROLE_BINDING,
     NETWORK_POLICY,
@@ -192,6 +207,12 @@ REFUSED = {
         changed(POD_MONITOR, "spec/podMetricsEndpoints/0/intervall", "15s"),
         "OBJ001 invalid-object",
         'spec.podMetricsEndpoints[0].intervall: unknown field, did you mean "interval"?',
+    ),
+    "a choice that a custom resource does not have": Refused(
+        changed(LEADER_WORKER_SET, "spec/leaderWorkerTemplate/restartPolicy", "Always"),
+        "OBJ001 invalid-object",
+        'spec.leaderWorkerTemplate.restartPolicy: "Always" is not one of "Default", "None",'
+        ' "RecreateGroupAfterStart", "RecreateGroupOnPodRestart"',
     ),
     "an unknown field in the metadata of a custom resource": Refused(
         changed(POD_MONITOR, "metadata/lables", {}),

@@ -2,7 +2,8 @@
 
 Runs as the pod of `helm test`, with the standard library only. Settings come from VLLM_TEST_* variables:
   URL, MODEL, API_KEY, TIMEOUT   the service that clients use, and the seconds that the test may take
-  PREFILL, DECODE   where there are two roles: host:port of each, the host being every ready pod's address
+  SERVICE, HEADERS  where a Gateway wants them: the Service asked by the URL's host name, and headers as JSON
+  PREFILL, DECODE   where there are two roles: host:port of each server in a pod, meaning every ready pod
   MOVED, FAILED     the connector's counters, as lists: of transfers, of failed transfers
 """
 
@@ -20,6 +21,8 @@ import urllib.request
 
 URL = os.environ["VLLM_TEST_URL"].rstrip("/")
 MODEL = os.environ["VLLM_TEST_MODEL"]
+SERVICE = os.environ.get("VLLM_TEST_SERVICE", "")
+HEADERS = json.loads(os.environ.get("VLLM_TEST_HEADERS", "{}"))
 API_KEY = os.environ.get("VLLM_TEST_API_KEY", "")
 DEADLINE = time.monotonic() + float(os.environ.get("VLLM_TEST_TIMEOUT", "120"))
 NO_ANSWER = (OSError, ValueError, http.client.HTTPException)  # refused, cut off, or nonsense
@@ -38,7 +41,7 @@ def fetch(url, body=None, seconds=0):
 
     The certificate is not verified: it need not name the Service.
     """
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **(HEADERS if url.startswith(URL) else {})}
     if API_KEY:
         headers["Authorization"] = f"Bearer {API_KEY}"
     data = None if body is None else json.dumps(body).encode()
@@ -109,14 +112,17 @@ def unreachable(name):
     return ""
 
 
-def pods(name):
-    """Return the address of every ready pod behind a headless Service, given as host:port."""
-    host, port = name.rsplit(":", 1)
-    found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-    hosts = sorted({address[0] for *_, address in found})
-    return [
-        f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}" for address in hosts
-    ]
+def pods(names):
+    """Return the address of every server in the ready pods behind headless Services, words of host:port."""
+    servers = []
+    for host, port in (name.rsplit(":", 1) for name in names.split()):
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        hosts = sorted({address[0] for *_, address in found})
+        servers += [
+            f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+            for address in hosts
+        ]
+    return servers
 
 
 def count(role, metrics):
@@ -186,8 +192,20 @@ def completion(prompt):
     print(f"completion: {usage['completion_tokens']} tokens, {answer['choices'][0]['text']!r}", flush=True)
 
 
+def ask_service():
+    """Have the URL's host name lead to the Service, as its own look-up would lead out of the cluster."""
+    lookup, name = socket.getaddrinfo, urllib.parse.urlsplit(URL).hostname
+
+    def found(host, *args, **options):
+        return lookup(SERVICE if host == name else host, *args, **options)
+
+    socket.getaddrinfo = found
+
+
 def main():
     """Run the test."""
+    if SERVICE:
+        ask_service()
     models = [model["id"] for model in until_served("/v1/models")["data"]]
     if MODEL not in models:
         fail(f"the service offers {models}, not {MODEL!r}")

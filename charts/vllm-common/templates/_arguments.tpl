@@ -19,15 +19,28 @@ the role. They may not stand in `args` as well.
 */}}
 {{- define "vllm-common.ownedFlags" -}}
 api-key: global.vllm.auth.apiKeySecret
+all2all-backend: role:parallelism.all2all
+data-parallel-address: role:parallelism.nodes
+data-parallel-external-lb: role:parallelism.loadBalancing
+data-parallel-hybrid-lb: role:parallelism.loadBalancing
+data-parallel-multi-port-external-lb: role:parallelism.loadBalancing
+data-parallel-rank: role:parallelism.data
 data-parallel-size: role:parallelism.data
 data-parallel-size-local: role:parallelism.data
+data-parallel-start-rank: role:parallelism.data
+data-parallel-supervisor-port: role:parallelism.loadBalancing
+enable-expert-parallel: role:parallelism.expert
 enable-lora: global.vllm.lora.modules
+headless: role:parallelism.nodes
 kv-transfer-config: global.vllm.kvTransfer
 hf-token: global.vllm.huggingface.tokenSecret
 lora-modules: global.vllm.lora.modules
+master-addr: role:parallelism.nodes
 max-lora-rank: global.vllm.lora.maxRank
 max-loras: global.vllm.lora.maxActive
 model: global.vllm.model.name
+nnodes: role:parallelism.nodes
+node-rank: role:parallelism.nodes
 pipeline-parallel-size: role:parallelism.pipeline
 port: role:port
 revision: global.vllm.model.revision
@@ -39,17 +52,51 @@ tensor-parallel-size: role:parallelism.tensor
 {{- end }}
 
 {{/*
+vllm-common.parallelArgs: the flags of a replica's ranks, as a JSON map. A LeaderWorkerSet gives each pod its number
+and the first one's address; from --nnodes and --node-rank the engine knows which ranks are its own. The supervisor of
+several servers in a pod starts each with the same flags, so --nnodes may not be among them.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.parallelArgs" -}}
+{{- $parallelism := .role.parallelism -}}
+{{- $args := dict -}}
+{{- range $flag, $size := dict "tensor" $parallelism.tensor "pipeline" $parallelism.pipeline "data" $parallelism.data -}}
+{{- if gt (int $size) 1 }}{{ $_ := set $args (printf "%s-parallel-size" $flag) $size }}{{ end -}}
+{{- end -}}
+{{- if $parallelism.expert }}{{ $_ := set $args "enable-expert-parallel" true }}{{ end -}}
+{{- with $parallelism.all2all }}{{ $_ := set $args "all2all-backend" . }}{{ end -}}
+{{- $several := gt (int64 $parallelism.nodes) 1 -}}
+{{- $spread := and $several (gt (int64 $parallelism.data) 1) -}}
+{{- $external := eq $parallelism.loadBalancing "external" -}}
+{{- $supervised := gt (include "vllm-common.servers" . | int64) 1 -}}
+{{- if $several -}}
+{{- $_ := set $args "node-rank" "$(LWS_WORKER_INDEX)" -}}
+{{- $_ := set $args (ternary "data-parallel-address" "master-addr" $supervised) "$(LWS_LEADER_ADDRESS)" -}}
+{{- if not $supervised }}{{ $_ := set $args "nnodes" $parallelism.nodes }}{{ end -}}
+{{- if not $spread }}{{ $_ := set $args "distributed-executor-backend" "mp" }}{{ end -}}
+{{- end -}}
+{{- if or $supervised (and $spread (not $external)) }}{{ $_ := set $args "data-parallel-size-local" (include "vllm-common.localData" . | int64) }}{{ end -}}
+{{- if $supervised -}}
+{{- $_ := set $args "data-parallel-multi-port-external-lb" true -}}
+{{- $_ := set $args "data-parallel-supervisor-port" (include "vllm-common.healthPort" . | int64) -}}
+{{- else if and $spread (ne $parallelism.loadBalancing "internal") -}}
+{{- $_ := set $args (printf "data-parallel-%s-lb" $parallelism.loadBalancing) true -}}
+{{- end -}}
+{{- if .member }}{{ $_ := set $args "headless" true }}{{ end -}}
+{{- toJson $args -}}
+{{- end }}
+
+{{/*
 vllm-common.typedArgs: the flags of typed values, as a JSON map.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.typedArgs" -}}
 {{- $vllm := .root.Values.global.vllm -}}
-{{- $args := dict "port" .role.port "served-model-name" (include "vllm-common.servedNames" . | fromJsonArray) -}}
+{{- $args := include "vllm-common.parallelArgs" . | fromJson -}}
+{{- $_ := set $args "port" .role.port -}}
+{{- $_ := set $args "served-model-name" (include "vllm-common.servedNames" . | fromJsonArray) -}}
 {{- with $vllm.model.revision }}{{ $_ := set $args "revision" . }}{{ end -}}
-{{- range $flag, $size := dict "tensor" .role.parallelism.tensor "pipeline" .role.parallelism.pipeline "data" .role.parallelism.data -}}
-{{- if gt (int $size) 1 }}{{ $_ := set $args (printf "%s-parallel-size" $flag) $size }}{{ end -}}
-{{- end -}}
-{{- if include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
+{{- if and (not .member) (include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout")) -}}
 {{- $_ := set $args "shutdown-timeout" .role.drain.timeoutSeconds -}}
 {{- end -}}
 {{- if $vllm.tls.secretName -}}
@@ -98,13 +145,19 @@ Parameters: args, the map; and names of flags that are rendered in another way:
 {{- end }}
 
 {{/*
-vllm-common.arguments: the container's args as a JSON list: the model, then every flag.
+vllm-common.arguments: the container's args as a JSON list: the model, then every flag; or those of the simulator. A
+pod without API server refuses to be told how many it shall start.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
-{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) $free -}}
+{{- if .member }}{{ $free = omit $free "api-server-count" "api_server_count" }}{{ end -}}
+{{- $args := merge (include "vllm-common.typedArgs" . | fromJson) (.flags | default dict) $free -}}
+{{- if include "vllm-common.simulated" . -}}
+{{- include "vllm-common.simulatorArguments" (merge (dict "args" $args) .) -}}
+{{- else -}}
 {{- $forms := (include "vllm-common.facts" . | fromJson).flags -}}
 {{- $flags := include "vllm-common.flags" (merge (dict "args" $args) $forms) | fromJsonArray -}}
 {{- prepend $flags (include "vllm-common.modelPath" .) | toJson -}}
+{{- end -}}
 {{- end }}

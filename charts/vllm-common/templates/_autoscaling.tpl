@@ -11,9 +11,7 @@ metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    apiVersion: apps/v1
-    kind: Deployment
-    name: {{ include "vllm-common.fullname" . }}
+    {{- include "vllm-common.workload" . | nindent 4 }}
   minReplicas: {{ int64 $scaling.minReplicas }}
   maxReplicas: {{ int64 $scaling.maxReplicas }}
   metrics:
@@ -32,22 +30,51 @@ spec:
 {{- end }}
 
 {{/*
-vllm-common.scaledObject: KEDA's ScaledObject on the same metric, asked of Prometheus. The query sums over the
-role's pods; KEDA divides by the target to get their number.
+vllm-common.scalingQuery: what Prometheus is asked for: the layer's own query, else the sum over the role's pods.
+Parameters: the role context.
+*/}}
+{{- define "vllm-common.scalingQuery" -}}
+{{- $scaling := .role.autoscaling -}}
+{{- with index (.queries | default dict) $scaling.metric -}}
+{{- . -}}
+{{- else -}}
+{{- $metric := (index (include "vllm-common.facts" . | fromJson).metrics $scaling.metric).name -}}
+{{- $target := include "vllm-common.workload" . | fromYaml -}}
+{{- include "vllm-common.podSum" (dict "root" .root "metric" $metric "kind" $target.kind "name" $target.name) -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+vllm-common.podSum: a metric summed over the pods of a workload, as a query of Prometheus. A Deployment's pod has the
+name of its ReplicaSet, whose own part has 10 letters at most, cut to 58, and 5 more; one of a group has numbers.
+Parameters: root; metric; kind and name of the workload.
+*/}}
+{{- define "vllm-common.podSum" -}}
+{{- $pods := printf "%s-[a-z0-9]+-[a-z0-9]+" .name -}}
+{{- if eq .kind "LeaderWorkerSet" -}}
+{{- $pods = printf "%s-[0-9]+(-[0-9]+)?" .name -}}
+{{- else if gt (len .name) 46 -}}
+{{- $pods = printf "%s[-a-z0-9]+" (trunc 58 .name) -}}
+{{- end -}}
+sum({{ .metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $pods }}"})
+{{- end }}
+
+{{/*
+vllm-common.scaledObject: KEDA's ScaledObject on the same metric, asked of Prometheus. KEDA divides what it gets by
+the target to get the number of replicas.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.scaledObject" -}}
 {{- $scaling := .role.autoscaling -}}
 {{- if eq $scaling.type "keda" -}}
-{{- $metric := (index (include "vllm-common.facts" . | fromJson).metrics $scaling.metric).name -}}
-{{- $name := include "vllm-common.fullname" . -}}
+{{- $target := include "vllm-common.workload" . | fromYaml -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
   {{- include "vllm-common.metadata" . | nindent 2 }}
 spec:
   scaleTargetRef:
-    name: {{ $name }}
+    {{- toYaml $target | nindent 4 }}
   minReplicaCount: {{ int64 $scaling.minReplicas }}
   maxReplicaCount: {{ int64 $scaling.maxReplicas }}
   pollingInterval: {{ int64 $scaling.keda.pollingIntervalSeconds }}
@@ -63,7 +90,7 @@ spec:
       metricType: AverageValue
       metadata:
         serverAddress: {{ $scaling.keda.prometheusAddress }}
-        query: sum({{ $metric }}{namespace="{{ .root.Release.Namespace }}",pod=~"{{ $name }}-[a-z0-9]+-[a-z0-9]+"})
+        query: {{ include "vllm-common.scalingQuery" . }}
         threshold: {{ include "vllm-common.scalar" $scaling.target | quote }}
       {{- with $scaling.keda.authentication }}
       authenticationRef:

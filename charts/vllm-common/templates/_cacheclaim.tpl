@@ -3,7 +3,7 @@ vllm-common.cacheClaim: the claim behind a cache of type pvc that the chart make
 Parameters: the role context.
 */}}
 {{- define "vllm-common.cacheClaim" -}}
-{{- if and (eq .role.cache.type "pvc") (not .role.cache.existingClaim) -}}
+{{- if and (eq .role.cache.type "pvc") (not .role.cache.existingClaim) (not (include "vllm-common.simulated" .)) -}}
 {{- $keep := ternary (dict "helm.sh/resource-policy" "keep") dict .role.cache.keep -}}
 apiVersion: v1
 kind: PersistentVolumeClaim

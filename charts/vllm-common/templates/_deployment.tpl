@@ -4,6 +4,7 @@ upgrade does not undo its work. The deadline leaves one pod the time to end and 
 Parameters: the role context.
 */}}
 {{- define "vllm-common.deployment" -}}
+{{- if eq .role.workload "deployment" -}}
 {{- include "vllm-common.validate" . -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -26,4 +27,5 @@ spec:
       {{- include "vllm-common.selectorLabels" . | nindent 6 }}
   template:
     {{- include "vllm-common.enginePod" . | nindent 4 }}
+{{- end }}
 {{- end }}

@@ -11,7 +11,6 @@ metadata:
 spec:
   maxUnavailable: {{ include "vllm-common.scalar" .role.disruption.maxUnavailable }}
   selector:
-    matchLabels:
-      {{- include "vllm-common.selectorLabels" . | nindent 6 }}
+    {{- include "vllm-common.memberSelector" . | nindent 4 }}
 {{- end }}
 {{- end }}

@@ -1,11 +1,12 @@
 {{/*
-vllm-common.leaseSeconds: how long a stopping prefill engine must still hold blocks for decode; 0 for other roles.
+vllm-common.leaseSeconds: how long a stopping prefill engine must still hold blocks for decode; 0 for other roles and
+for the simulator, which holds none.
 The engine's own drain does not wait for decode to fetch them.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.leaseSeconds" -}}
 {{- $kv := .root.Values.global.vllm.kvTransfer -}}
-{{- ternary (int64 $kv.nixl.leaseSeconds) 0 (and (eq (.kv | default "") "producer") (has $kv.connector (list "nixl" "mooncake"))) -}}
+{{- ternary (int64 $kv.nixl.leaseSeconds) 0 (and (not (include "vllm-common.simulated" .)) (eq (.kv | default "") "producer") (has $kv.connector (list "nixl" "mooncake"))) -}}
 {{- end }}
 
 {{/*
@@ -18,11 +19,13 @@ Parameters: the role context.
 
 {{/*
 vllm-common.preStopSeconds: what the preStop hook sleeps. Where the engine cannot drain after the signal, the drain
-time is spent before it.
+time is spent before it; so it is in a pod without API server, which must last until the replica's requests have ended.
+The simulator drains.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.preStopSeconds" -}}
-{{- $drains := include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout") -}}
+{{- $drains := or (include "vllm-common.simulated" .) (include "vllm-common.has" (dict "root" .root "feature" "shutdownTimeout")) -}}
+{{- if .member }}{{ $drains = "" }}{{ end -}}
 {{- add (include "vllm-common.waitSeconds" .) (ternary 0 .role.drain.timeoutSeconds (ne $drains "")) -}}
 {{- end }}
 
@@ -35,16 +38,23 @@ Parameters: the role context.
 {{- end }}
 
 {{/*
-vllm-common.lifecycle: the container's preStop hook. The engine images carry `sleep`; the API's own sleep action
-needs Kubernetes 1.30.
+vllm-common.lifecycle: the container's preStop hook. The engine images carry `sleep`; the simulator's does not, and the
+API's own sleep action needs Kubernetes 1.30.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.lifecycle" -}}
 {{- $seconds := include "vllm-common.preStopSeconds" . -}}
-{{- if ne $seconds "0" -}}
+{{- $simulated := include "vllm-common.simulated" . -}}
+{{- if eq $seconds "0" -}}
+{{- else if not $simulated -}}
 lifecycle:
   preStop:
     exec:
       command: [sleep, {{ $seconds | quote }}]
+{{- else if semverCompare ">=1.30.0-0" .root.Capabilities.KubeVersion.Version -}}
+lifecycle:
+  preStop:
+    sleep:
+      seconds: {{ $seconds }}
 {{- end }}
 {{- end }}

@@ -6,7 +6,7 @@ Parameters: the role context.
 metadata:
   labels:
     {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels) .) | nindent 4 }}
-  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
+  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (.ownAnnotations | default dict) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -20,7 +20,7 @@ vllm-common.podSpec: the pod's specification before the user's extra fields.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.podSpec" -}}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ eq (.token | default "") "true" }}
 enableServiceLinks: false
 serviceAccountName: {{ include "vllm-common.serviceAccountName" . }}
 terminationGracePeriodSeconds: {{ include "vllm-common.gracePeriodSeconds" . }}
@@ -28,7 +28,7 @@ securityContext:
   {{- include "vllm-common.podSecurityContext" . | nindent 2 }}
 {{- include "vllm-common.pullSecrets" . }}
 {{- include "vllm-common.scheduling" . }}
-{{- with .role.extraInitContainers }}
+{{- with concat .role.extraInitContainers (.sidecars | default list) }}
 initContainers:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -43,15 +43,15 @@ volumes:
 {{- end }}
 
 {{/*
-vllm-common.engineContainer: the container that runs `vllm serve`. The command is written out because private
-images need not have the official entrypoint.
+vllm-common.engineContainer: the container that runs `vllm serve`, or the simulator. The command is written out
+because private images need not have the official entrypoint.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.engineContainer" -}}
 name: vllm
 image: {{ include "vllm-common.image" . }}
-imagePullPolicy: {{ .root.Values.global.vllm.image.pullPolicy }}
-command: [vllm, serve]
+imagePullPolicy: {{ (ternary .root.Values.global.vllm.simulator.image .root.Values.global.vllm.image (ne (include "vllm-common.simulated" .) "")).pullPolicy }}
+command: {{ ternary "[/app/llm-d-inference-sim]" "[vllm, serve]" (ne (include "vllm-common.simulated" .) "") }}
 args:
   {{- include "vllm-common.arguments" . | fromJsonArray | toYaml | nindent 2 }}
 env:
@@ -60,10 +60,22 @@ env:
 envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if not .member }}
 ports:
-  - name: http
-    containerPort: {{ int64 .role.port }}
+  {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
+  - name: {{ .name }}
+    containerPort: {{ int64 .number }}
+  {{- end }}
+  {{- if gt (include "vllm-common.servers" . | int64) 1 }}
+  - name: health
+    containerPort: {{ include "vllm-common.healthPort" . }}
+  {{- end }}
+  {{- range $name, $port := .ports }}
+  - name: {{ $name }}
+    containerPort: {{ int64 $port }}
+  {{- end }}
 {{- include "vllm-common.probes" . }}
+{{- end }}
 {{ include "vllm-common.lifecycle" . }}
 resources:
   {{- include "vllm-common.resources" . | nindent 2 }}

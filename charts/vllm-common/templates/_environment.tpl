@@ -30,6 +30,7 @@ Parameters: the role context.
 {{- if include "vllm-common.has" (dict "root" .root "feature" "engineReadyTimeout") -}}
 {{- $_ := set $env "VLLM_ENGINE_READY_TIMEOUT_S" .role.startup.budgetSeconds -}}
 {{- end -}}
+{{- if gt (int64 .role.parallelism.nodes) 1 }}{{ $_ := set $env "VLLM_HOST_IP" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "status.podIP"))) }}{{ end -}}
 {{- with $vllm.huggingface.endpoint }}{{ $_ := set $env "HF_ENDPOINT" . }}{{ end -}}
 {{- if $vllm.huggingface.offline }}{{ $_ := set $env "HF_HUB_OFFLINE" "1" }}{{ end -}}
 {{- range $name, $secret := dict "HF_TOKEN" $vllm.huggingface.tokenSecret "VLLM_API_KEY" $vllm.auth.apiKeySecret -}}
@@ -37,7 +38,7 @@ Parameters: the role context.
 {{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $secret.name "key" $secret.key))) -}}
 {{- end -}}
 {{- end -}}
-{{- merge $env (include "vllm-common.kvEnvironment" . | fromJson) | toJson -}}
+{{- merge $env (.env | default dict) (include "vllm-common.kvEnvironment" . | fromJson) | toJson -}}
 {{- end }}
 
 {{/*
@@ -50,7 +51,8 @@ Parameters: the role context.
   valueFrom:
     fieldRef:
       fieldPath: status.podIP
-{{- $env := mergeOverwrite (include "vllm-common.typedEnvironment" . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
+{{- $typed := ternary "vllm-common.simulatorEnvironment" "vllm-common.typedEnvironment" (ne (include "vllm-common.simulated" .) "") }}
+{{- $env := mergeOverwrite (include $typed . | fromJson) (deepCopy .root.Values.global.vllm.env) (deepCopy .role.env) }}
 {{ include "vllm-common.env" (omit $env "POD_IP") }}
 {{- end }}
 

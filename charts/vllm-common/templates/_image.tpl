@@ -1,13 +1,15 @@
 {{/*
-vllm-common.image: reference of the engine image. The digest wins over the tag; the official repository and tag
-of version and accelerator fill what is empty.
+vllm-common.image: reference of the engine image, or of the simulator's. The digest wins over the tag; the official
+repository and tag of version and accelerator fill what is empty.
 Parameters: root.
 */}}
 {{- define "vllm-common.image" -}}
 {{- $image := .root.Values.global.vllm.image -}}
 {{- $official := include "vllm-common.accelerator" . | fromJson -}}
 {{- $repository := $image.repository | default $official.repository -}}
-{{- if $image.digest -}}
+{{- if include "vllm-common.simulated" . -}}
+{{- include "vllm-common.simulatorImage" . -}}
+{{- else if $image.digest -}}
 {{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
 {{- printf "%s:%s" $repository ($image.tag | default ($official.tag | replace "{version}" .root.Values.global.vllm.version)) -}}

@@ -56,14 +56,15 @@ Parameters: the role context with `kv`.
 
 {{/*
 vllm-common.kvTiers: the configurations of the cache tiers, as a JSON list, nearest first. Prefill writes to a shared
-store, decode only reads from it.
+store, decode only reads from it. Offloading is told the bytes of one data-parallel rank, on all its pods.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.kvTiers" -}}
 {{- $tiers := .root.Values.global.vllm.kvTiers -}}
+{{- $parallelism := .role.parallelism -}}
 {{- $configs := list -}}
 {{- with $tiers.offload.gibPerPod | int64 -}}
-{{- $configs = append $configs (dict "kv_connector" "OffloadingConnector" "kv_role" "kv_both" "kv_connector_extra_config" (dict "cpu_bytes_to_use" (mul . 1073741824))) -}}
+{{- $configs = append $configs (dict "kv_connector" "OffloadingConnector" "kv_role" "kv_both" "kv_connector_extra_config" (dict "cpu_bytes_to_use" (div (mul . 1073741824 $parallelism.nodes) $parallelism.data))) -}}
 {{- end -}}
 {{- if $tiers.lmcache.enabled -}}
 {{- $configs = append $configs (dict "kv_connector" "LMCacheConnectorV1" "kv_role" "kv_both") -}}
@@ -136,7 +137,7 @@ Parameters: the role context.
 {{- define "vllm-common.kvAnnotations" -}}
 {{- $kv := .root.Values.global.vllm.kvTransfer -}}
 {{- if and (eq (.kv | default "") "producer") (eq $kv.connector "mooncake") -}}
-vllm.ai/bootstrap-port: {{ include "vllm-common.scalar" $kv.mooncake.bootstrapPort | quote }}
+vllm.ai/bootstrap-port: {{ include "vllm-common.bootstrapPort" (dict "root" .root "port" .role.port) | quote }}
 {{- end -}}
 {{- end }}
 
@@ -147,11 +148,11 @@ Parameters: the role context.
 {{- define "vllm-common.kvHostMemoryGiB" -}}
 {{- $vllm := .root.Values.global.vllm -}}
 {{- $tiers := $vllm.kvTiers -}}
-{{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- $ranks := include "vllm-common.podRanks" . -}}
 {{- $pool := ternary $vllm.kvTransfer.p2pNccl.memoryPoolGiB 0 (and (ne (.kv | default "") "") (eq $vllm.kvTransfer.connector "p2pNccl")) -}}
 {{- $lmcache := ternary $tiers.lmcache.gibPerRank 0 $tiers.lmcache.enabled -}}
 {{- $store := ternary (add $tiers.mooncakeStore.segmentGiB $tiers.mooncakeStore.bufferGiB) 0 $tiers.mooncakeStore.enabled -}}
-{{- add $tiers.offload.gibPerPod (mul $ranks (add $pool $lmcache $store)) -}}
+{{- ternary 0 (add $tiers.offload.gibPerPod (mul $ranks (add $pool $lmcache $store))) (ne (include "vllm-common.simulated" .) "") -}}
 {{- end }}
 
 {{/*
@@ -160,7 +161,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.kvStoreConfig" -}}
 {{- $store := .root.Values.global.vllm.kvTiers.mooncakeStore -}}
-{{- if $store.enabled -}}
+{{- if and $store.enabled (not (include "vllm-common.simulated" .)) -}}
 {{- $config := dict
   "mode" (ternary "embedded" "standalone-store" (gt (int64 $store.segmentGiB) 0))
   "metadata_server" $store.metadata

@@ -1,20 +1,22 @@
 {{/*
-vllm-common.selectorLabels: what selects a role's pods. Nothing else may ever enter: selectors cannot change.
-Parameters: root, name, component.
+vllm-common.selectorLabels: what selects a role's pods that take requests. Nothing else may ever enter: selectors cannot
+change.
+Parameters: root, name, component; optional member, of pods that take none.
 */}}
 {{- define "vllm-common.selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/component: {{ .member | default .component }}
 {{- end }}
 
 {{/*
 vllm-common.podLabels: labels of a pod. Nothing here follows the chart's version, so a chart release alone never
 restarts an engine. Ours win over the user's.
-Parameters: root, name, component; optional `extra`, a map of further user labels.
+Parameters: root, name, component; optional `extra`, a map of further user labels, and `own`, one of further labels
+of the chart.
 */}}
 {{- define "vllm-common.podLabels" -}}
-{{- $own := include "vllm-common.selectorLabels" . | fromYaml -}}
+{{- $own := merge (include "vllm-common.selectorLabels" . | fromYaml) (.own | default dict) -}}
 {{- $_ := set $own "app.kubernetes.io/version" (.root.Values.global.vllm.version | replace "+" "_") -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "vllm-phases" -}}
 {{- $theirs := merge (deepCopy (.extra | default dict)) .root.Values.global.vllm.labels -}}

@@ -1,9 +1,9 @@
 {{/*
 vllm-common.monitorEndpoint: one scrape of a role's metrics.
-Parameters: root.
+Parameters: root; port, by name.
 */}}
 {{- define "vllm-common.monitorEndpoint" -}}
-- port: http
+- port: {{ .port }}
   path: /metrics
   interval: {{ .root.Values.global.vllm.monitoring.interval }}
   {{- if .root.Values.global.vllm.tls.secretName }}
@@ -28,6 +28,8 @@ spec:
     matchLabels:
       {{- include "vllm-common.selectorLabels" . | nindent 6 }}
   {{ ternary "podMetricsEndpoints" "endpoints" (eq .kind "podMonitor") }}:
-    {{- include "vllm-common.monitorEndpoint" . | nindent 4 }}
+    {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
+    {{- include "vllm-common.monitorEndpoint" (dict "root" $.root "port" .name) | nindent 4 }}
+    {{- end }}
 {{- end }}
 {{- end }}

@@ -4,6 +4,16 @@ Every define of this library that speaks of a role takes one dict, the role cont
   name       the chart that owns the role, for app.kubernetes.io/name (an alias would change .Chart.Name)
   component  the role: server, prefill, decode
   role       the role's values, a block as in schemas/role.yaml
+A layer may add what its engines need beside the role's values:
+  own        labels of its pods that take requests
+  ownAnnotations  annotations of those pods
+  serverPorts  how many ports of data-parallel ranks in one pod it can send requests to; 1 when absent
+  env        variables, a map of name to value
+  flags      flags, a map of flag to value; `owners` says which values path renders each
+  ports      ports beside HTTP, a map of name to number
+  queries    metrics that the layer itself asks Prometheus for, a map of metric to query
+  sidecars   containers that run beside the engine from before its start until after its end
+  token      "true" when one of them speaks to the Kubernetes API, so that the pods get their account's token
 Use: (dict "root" . "name" "vllm-base" "component" "server" "role" .Values)
 */}}
 

@@ -1,12 +1,12 @@
 {{/*
-vllm-common.gpus: GPUs of one pod, derived from its parallelism; 0 on CPU.
+vllm-common.gpus: GPUs of one pod, one for each of its ranks; 0 on CPU and for the simulator.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.gpus" -}}
-{{- if eq .root.Values.global.vllm.accelerator "cpu" -}}
+{{- if or (eq .root.Values.global.vllm.accelerator "cpu") (include "vllm-common.simulated" .) -}}
 0
 {{- else -}}
-{{- mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- include "vllm-common.podRanks" . -}}
 {{- end -}}
 {{- end }}
 
@@ -40,13 +40,13 @@ Parameters: quantity, gib.
 {{- end }}
 
 {{/*
-vllm-common.resources: the container's resources. Extended resources need equal requests and limits; host memory of
-KV connector and tiers comes on top.
+vllm-common.resources: the container's resources. Extended resources need equal requests and limits, and the simulator
+needs none; host memory of KV connector and tiers comes on top.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.resources" -}}
 {{- $extended := dict -}}
-{{- range $name, $count := .role.resources.extended }}{{ $_ := set $extended $name (int64 $count | toString) }}{{ end -}}
+{{- range $name, $count := ternary dict .role.resources.extended (ne (include "vllm-common.simulated" .) "") }}{{ $_ := set $extended $name (int64 $count | toString) }}{{ end -}}
 {{- if ne (include "vllm-common.gpus" .) "0" }}{{ $_ := set $extended (include "vllm-common.gpuResource" .) (include "vllm-common.gpus" .) }}{{ end -}}
 {{- $resources := dict -}}
 {{- range $kind := list "requests" "limits" -}}

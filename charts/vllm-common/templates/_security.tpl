@@ -1,6 +1,6 @@
 {{/*
 vllm-common.user: UID of the engine process: the user's choice, else the image's own non-root user where the
-version has one, else 0. Nothing where the platform assigns it.
+version has one, else 0; that of the simulator's image. Nothing where the platform assigns it.
 Parameters: root.
 */}}
 {{- define "vllm-common.user" -}}
@@ -9,6 +9,8 @@ Parameters: root.
 {{- if $security.assignedUid -}}
 {{- else if not (kindIs "invalid" $security.runAsUser) -}}
 {{- int64 $security.runAsUser -}}
+{{- else if include "vllm-common.simulated" . -}}
+65532
 {{- else if and $nonRootSince (semverCompare (printf ">=%s" ($nonRootSince | default "0.0.0")) (include "vllm-common.version" .)) -}}
 2000
 {{- else -}}

@@ -12,9 +12,11 @@ spec:
   selector:
     {{- include "vllm-common.selectorLabels" . | nindent 4 }}
   ports:
-    - name: http
-      port: {{ int64 .role.port }}
-      targetPort: http
+    {{- range include "vllm-common.httpPorts" . | fromJsonArray }}
+    - name: {{ .name }}
+      port: {{ int64 .number }}
+      targetPort: {{ .name }}
+    {{- end }}
 {{- end }}
 
 {{/*

@@ -2,11 +2,14 @@
 vllm-common.test: the pod of `helm test`. It runs files/helm_test.py in the engine's own image, so that nothing
 else need be pulled, and prefers the nodes that have the image already.
 Parameters: the role context of the engines; `owner`, the chart whose test it is; `service` and `port`, the Service
-to ask; optional `roles`, prefill and decode with host:port of their headless Services.
+to ask; optional `roles`, prefill and decode with host:port of their headless Services, and `request`, what a request
+needs to be let through there: https, host, headers and prefix of the path.
 */}}
 {{- define "vllm-common.test" -}}
 {{- $vllm := .root.Values.global.vllm -}}
 {{- if $vllm.test.enabled -}}
+{{- $request := .request | default dict -}}
+{{- $https := or (ne $vllm.tls.secretName "") ($request.https | default false) -}}
 {{- $hook := dict "helm.sh/hook" "test" "helm.sh/hook-delete-policy" "before-hook-creation" -}}
 apiVersion: v1
 kind: Pod
@@ -44,7 +47,15 @@ spec:
           {{- (index .root.Subcharts "vllm-common").Files.Get "files/helm_test.py" | nindent 10 }}
       env:
         - name: VLLM_TEST_URL
-          value: {{ printf "%s://%s:%d" (ternary "https" "http" (ne $vllm.tls.secretName "")) .service (int64 .port) }}
+          value: {{ printf "%s://%s:%d%s" (ternary "https" "http" $https) ($request.host | default .service) (int64 .port) ($request.prefix | default "") }}
+        {{- if $request.host }}
+        - name: VLLM_TEST_SERVICE
+          value: {{ .service }}
+        {{- end }}
+        {{- with $request.headers }}
+        - name: VLLM_TEST_HEADERS
+          value: {{ toJson . | quote }}
+        {{- end }}
         - name: VLLM_TEST_MODEL
           value: {{ include "vllm-common.servedNames" . | fromJsonArray | first | quote }}
         - name: VLLM_TEST_TIMEOUT

@@ -12,7 +12,9 @@ Parameters: the role context; optional `at`, the role's values path.
 */}}
 {{- define "vllm-common.findings" -}}
 {{- $at := .at | default (include "vllm-common.valuesPath" .) -}}
-{{- range $topic := list "Version" "Flags" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- $topics := list "Version" "Flags" "Workload" "Parallelism" "LoadBalancing" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- if include "vllm-common.simulated" . }}{{ $topics = list "Simulator" "Flags" "Workload" "Environment" "Security" "Resources" "Rollout" "Autoscaling" }}{{ end -}}
+{{- range $topic := $topics -}}
 {{- include (printf "vllm-common.validate%s" $topic) (merge (dict "at" $at) $) -}}
 {{- end -}}
 {{- end }}
@@ -30,6 +32,31 @@ Parameters: the messages, one a line.
 
 {{/* Each check below prints one message a line. Parameters: the role context and `at`, the role's values path. */}}
 
+{{- define "vllm-common.validateSimulator" -}}
+{{- $vllm := .root.Values.global.vllm -}}
+{{- $oldest := (include "vllm-common.facts" . | fromJson).simulator.oldest -}}
+{{- $known := include "vllm-common.simulatorOptions" . | fromJsonArray -}}
+{{- $owned := include "vllm-common.ownedFlags" . | fromYaml -}}
+{{- if semverCompare (printf "<%s" $oldest) $vllm.simulator.version }}
+global.vllm.simulator.version: {{ $vllm.simulator.version }} is older than {{ $oldest }}, the first release of the simulator that these charts know
+{{- end }}
+{{- range $flag, $value := $vllm.simulator.args -}}
+{{- with index $owned ($flag | trimPrefix "no-") }}
+global.vllm.simulator.args.{{ $flag }}: set {{ . | replace "role:" $.at }} instead
+{{- else }}
+{{- if not (has $flag $known) }}
+global.vllm.simulator.args.{{ $flag }}: the simulator {{ $vllm.simulator.version }} has no such flag; take it out
+{{- end }}
+{{- end }}
+{{- end -}}
+{{- if $vllm.test.enabled }}
+global.vllm.test.enabled: the simulator's image has no Python to run the test with; set false
+{{- end }}
+{{- if and .kv (eq $vllm.kvTransfer.connector "p2pNccl") }}
+global.vllm.kvTransfer.connector: the simulator registers with no router, which p2pNccl needs; set nixl or mooncake
+{{- end }}
+{{- end }}
+
 {{- define "vllm-common.validateVersion" -}}
 {{- $vllm := .root.Values.global.vllm -}}
 {{- $version := include "vllm-common.version" . -}}
@@ -44,7 +71,7 @@ global.vllm.image.repository: vLLM {{ $vllm.version }} has no official image for
 {{- end }}
 
 {{- define "vllm-common.validateFlags" -}}
-{{- $owned := include "vllm-common.ownedFlags" . | fromYaml -}}
+{{- $owned := merge (include "vllm-common.ownedFlags" . | fromYaml) (.owners | default dict) -}}
 {{- range $place, $args := dict "global.vllm.args" .root.Values.global.vllm.args (printf "%sargs" .at) .role.args -}}
 {{- range $flag, $value := $args -}}
 {{- $plain := $flag | replace "_" "-" | regexFind "^[^.]+" | trimPrefix "no-" -}}
@@ -53,6 +80,92 @@ global.vllm.image.repository: vLLM {{ $vllm.version }} has no official image for
 {{- end }}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- define "vllm-common.validateWorkload" -}}
+{{- $grouped := eq .role.workload "leaderWorkerSet" -}}
+{{- $nodes := int64 .role.parallelism.nodes -}}
+{{- if and $grouped (eq $nodes 1) }}
+{{ .at }}workload: leaderWorkerSet, but {{ .at }}parallelism.nodes is 1; set 2 or more pods, or the workload deployment
+{{- else if and (not $grouped) (gt $nodes 1) }}
+{{ .at }}parallelism.nodes: {{ $nodes }}, but a replica of a Deployment is one pod; set {{ .at }}workload to leaderWorkerSet
+{{- else if and $grouped (not (include "vllm-common.has" (dict "root" .root "feature" "severalNodes"))) }}
+{{ .at }}parallelism.nodes: vLLM {{ .root.Values.global.vllm.version }} spans pods only by way of Ray, which these charts do not start (0.11.1 needs none); set 1 or a newer global.vllm.version
+{{- end }}
+{{- if and $grouped (regexMatch "^[0-9]" (include "vllm-common.groupName" .)) }}
+global.vllm.nameOverride: the release name {{ .root.Release.Name }} begins with a digit, which the controller of LeaderWorkerSets refuses; set a name that begins with a letter
+{{- end }}
+{{- if and .role.group.exclusiveTopology (not $grouped) }}
+{{ .at }}group.exclusiveTopology: {{ .role.group.exclusiveTopology }} holds for the workload leaderWorkerSet only; leave it empty, or use {{ .at }}scheduling
+{{- end }}
+{{- range $place, $args := dict "global.vllm.args" .root.Values.global.vllm.args (printf "%sargs" .at) .role.args -}}
+{{- $backend := index $args "distributed-executor-backend" | default "mp" }}
+{{- if and $grouped (ne $backend "mp") }}
+{{ $place }}.distributed-executor-backend: {{ $backend }}, but pods of a LeaderWorkerSet are joined by processes of their own; take it out
+{{- end }}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-common.validateParallelism" -}}
+{{- $parallelism := .role.parallelism -}}
+{{- $nodes := int64 $parallelism.nodes -}}
+{{- $data := int64 $parallelism.data -}}
+{{- $ranks := mul $parallelism.tensor $parallelism.pipeline -}}
+{{- if eq $data 1 -}}
+{{- if ne (mod $ranks $nodes) 0 }}
+{{ .at }}parallelism.nodes: {{ $nodes }} pods cannot share {{ $ranks }} ranks (tensor times pipeline) equally; set a number that divides them
+{{- end }}
+{{- else if ne (mod $data $nodes) 0 }}
+{{ .at }}parallelism.data: {{ $nodes }} pods cannot share {{ $data }} data-parallel ranks equally; set a multiple of {{ .at }}parallelism.nodes
+{{- else if and (gt $nodes 1) (not $parallelism.expert) }}
+{{ .at }}parallelism.data: ranks of a dense model have nothing to tell each other across pods; raise {{ .at }}replicas instead, or set {{ .at }}parallelism.expert to true for a mixture of experts
+{{- end }}
+{{- if $parallelism.all2all -}}
+{{- $version := include "vllm-common.version" . -}}
+{{- $names := list -}}
+{{- range (include "vllm-common.facts" . | fromJson).all2all -}}
+{{- if and (semverCompare (printf ">=%s" .since) $version) (or (not .until) (semverCompare (printf "<%s" (.until | default "0.0.0")) $version)) }}{{ $names = .names }}{{ end -}}
+{{- end -}}
+{{- if not $parallelism.expert }}
+{{ .at }}parallelism.all2all: {{ $parallelism.all2all }} does nothing without experts on ranks of their own; set {{ .at }}parallelism.expert to true, or leave it empty
+{{- else if not $names }}
+{{ .at }}parallelism.all2all: vLLM {{ .root.Values.global.vllm.version }} has no --all2all-backend (0.11.1 has); leave it empty
+{{- else if not (has $parallelism.all2all $names) }}
+{{ .at }}parallelism.all2all: vLLM {{ .root.Values.global.vllm.version }} has no {{ $parallelism.all2all }}; set one of {{ join ", " $names }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "vllm-common.validateLoadBalancing" -}}
+{{- $parallelism := .role.parallelism -}}
+{{- $how := $parallelism.loadBalancing -}}
+{{- $data := int64 $parallelism.data -}}
+{{- $local := include "vllm-common.localData" . | int64 -}}
+{{- $servers := include "vllm-common.servers" . | int64 -}}
+{{- $last := sub (add .role.port $servers) 1 -}}
+{{- $health := include "vllm-common.healthPort" . | int64 -}}
+{{- if eq $how "internal" -}}
+{{- else if eq $data 1 }}
+{{ .at }}parallelism.loadBalancing: {{ $how }}, but {{ .at }}parallelism.data is 1; set internal, or several ranks
+{{- else if not $parallelism.expert }}
+{{ .at }}parallelism.loadBalancing: {{ $how }} is for ranks that share the experts of a model; raise {{ .at }}replicas instead, or set {{ .at }}parallelism.expert to true
+{{- else if and (eq $how "hybrid") (eq (int64 $parallelism.nodes) 1) }}
+{{ .at }}parallelism.loadBalancing: hybrid has one API server a pod, and the replica is one pod; set internal, which is the same
+{{- else if and (eq $how "hybrid") (eq $local 1) }}
+{{ .at }}parallelism.loadBalancing: hybrid chooses among the ranks of a pod, and each has one; set external, which is the same
+{{- else if gt $servers 1 -}}
+{{- if gt $servers (int64 (.serverPorts | default 1)) }}
+{{ .at }}parallelism.loadBalancing: external has {{ $servers }} ports in a pod, {{ if .serverPorts }}and a pool knows {{ .serverPorts }} at most; set more {{ .at }}parallelism.nodes{{ else }}of which this layer finds the first only; set internal or hybrid, or use the layer llmd{{ end }}
+{{- end }}
+{{- if not (include "vllm-common.has" (dict "root" .root "feature" "serverForEachRank")) }}
+{{ .at }}parallelism.loadBalancing: vLLM {{ .root.Values.global.vllm.version }} cannot serve each rank of a pod on a port of its own (0.22.0 can); set internal or hybrid, or a newer global.vllm.version
+{{- end }}
+{{- if gt $last 65535 }}
+{{ .at }}port: {{ int64 .role.port }} leaves no room for {{ $servers }} ports; set a lower one
+{{- else if and (le (int64 .role.port) $health) (le $health $last) }}
+{{ .at }}port: the ports {{ int64 .role.port }} to {{ $last }} of the ranks meet {{ $health }}, where their supervisor listens; set another
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "vllm-common.validateEnvironment" -}}
@@ -129,7 +242,7 @@ global.vllm.security.runAsUser: {{ int64 $security.runAsUser }} given although a
 
 {{- define "vllm-common.validateVolumes" -}}
 {{- $cache := .role.cache -}}
-{{- $pods := int64 (ternary .role.replicas .role.autoscaling.maxReplicas (eq .role.autoscaling.type "none")) -}}
+{{- $pods := mul .role.parallelism.nodes (ternary .role.replicas .role.autoscaling.maxReplicas (eq .role.autoscaling.type "none")) -}}
 {{- $surge := and (eq .role.rollout.strategy "RollingUpdate") (not (has (toString .role.rollout.maxSurge) (list "0" "0%"))) -}}
 {{- if and (eq $cache.type "pvc") (ne $cache.accessMode "ReadWriteMany") (or (gt $pods 1) $surge) }}
 {{ .at }}cache.accessMode: {{ $cache.accessMode }} serves one {{ ternary "node" "pod" (eq $cache.accessMode "ReadWriteOnce") }}, but {{ if gt $pods 1 }}{{ $pods }} pods{{ else }}a rollout with maxSurge {{ .role.rollout.maxSurge }}{{ end }} would share the claim; set ReadWriteMany, or {{ .at }}cache.type to ephemeral
@@ -144,6 +257,9 @@ global.vllm.security.runAsUser: {{ int64 $security.runAsUser }} given although a
 {{- define "vllm-common.validateRollout" -}}
 {{- $rollout := .role.rollout -}}
 {{- $none := list "0" "0%" -}}
+{{- if and (eq .role.workload "leaderWorkerSet") (ne $rollout.strategy "RollingUpdate") }}
+{{ .at }}rollout.strategy: {{ $rollout.strategy }}, but a LeaderWorkerSet can only roll; set RollingUpdate
+{{- end }}
 {{- if and (eq $rollout.strategy "RollingUpdate") (has (toString $rollout.maxSurge) $none) (has (toString $rollout.maxUnavailable) $none) }}
 {{ .at }}rollout: maxSurge and maxUnavailable are both 0, so no pod could ever be replaced; set one of them
 {{- end }}

@@ -64,7 +64,7 @@ global.vllm.kvTiers.mooncakeStore.enabled: vLLM {{ $vllm.version }} has no Moonc
 {{- end }}
 {{- end }}
 
-{{/* Ports that one pod listens on may not meet: HTTP, the connector's with one a rank, and KV events. */}}
+{{/* Ports that one pod listens on may not meet: HTTP and the connector's, each with one a rank, and KV events. */}}
 {{- define "vllm-common.validateKvPorts" -}}
 {{- $kv := .root.Values.global.vllm.kvTransfer -}}
 {{- $ranges := dict
@@ -74,12 +74,16 @@ global.vllm.kvTiers.mooncakeStore.enabled: vLLM {{ $vllm.version }} has no Moonc
 {{- with index $ranges $kv.connector -}}
 {{- $first := index . 1 -}}
 {{- $last := sub (add $first (index . 2)) 1 -}}
-{{- $taken := dict (printf "%sport" $.at) (int64 $.role.port) -}}
-{{- if or (hasKey $.role.args "kv-events-config") (hasKey $.root.Values.global.vllm.args "kv-events-config") }}{{ $_ := set $taken "the KV events" 5557 }}{{ end -}}
+{{- $servers := include "vllm-common.servers" $ | int64 -}}
+{{- $taken := dict (printf "%sport" $.at) (list (int64 $.role.port) $servers) -}}
+{{- if gt $servers 1 }}{{ $_ := set $taken "the supervisor of the ranks" (list (include "vllm-common.healthPort" $ | int64) 1) }}{{ end -}}
+{{- if or (hasKey $.role.args "kv-events-config") (hasKey $.root.Values.global.vllm.args "kv-events-config") }}{{ $_ := set $taken "the KV events" (list 5557 (int64 $.role.parallelism.data)) }}{{ end -}}
+{{- range $port, $number := $.ports }}{{ $_ := set $taken (printf "the port %s" $port) (list (int64 $number) 1) }}{{ end -}}
 {{- $name := first . -}}
-{{- range $owner, $port := $taken -}}
-{{- if and (le $first $port) (le $port $last) }}
-global.vllm.kvTransfer.{{ $name }}: the ports {{ $first }} to {{ $last }} meet {{ $port }} of {{ $owner }}; choose others
+{{- range $owner, $ports := $taken -}}
+{{- $meet := max $first (index $ports 0) -}}
+{{- if and (le $meet $last) (lt $meet (add (index $ports 0) (index $ports 1))) }}
+global.vllm.kvTransfer.{{ $name }}: the ports {{ $first }} to {{ $last }} meet {{ $meet }} of {{ $owner }}; choose others
 {{- end }}
 {{- end }}
 {{- end }}
@@ -98,6 +102,18 @@ global.vllm.kvTransfer.{{ $name }}: the ports {{ $first }} to {{ $last }} meet {
 {{- end }}
 {{- if and (eq $kv.connector "nixl") (eq .kv "consumer") (gt (int64 .role.parallelism.pipeline) 1) }}
 {{ .at }}parallelism.pipeline: with nixl, decode may have no pipeline parallelism; set 1
+{{- end }}
+{{- $nodes := int64 .role.parallelism.nodes -}}
+{{- if and (eq $kv.connector "p2pNccl") (gt $nodes 1) }}
+{{ .at }}parallelism.nodes: p2pNccl looks for every rank at the address of the first pod; set 1, or the connector nixl
+{{- end }}
+{{- if and (eq $kv.connector "p2pNccl") (gt (include "vllm-common.servers" . | int64) 1) }}
+{{ .at }}parallelism.loadBalancing: p2pNccl registers one server a pod; set internal, or the connector nixl
+{{- end }}
+{{- if and (eq $kv.connector "mooncake") (eq .kv "producer") (gt $nodes 1) }}
+{{ .at }}parallelism.nodes: with mooncake, a prefill replica of several pods has its bootstrap server on some of them only; set 1, or the connector nixl
+{{- else if and (eq $kv.connector "mooncake") (eq .kv "producer") (gt (include "vllm-common.servers" . | int64) 1) }}
+{{ .at }}parallelism.loadBalancing: with mooncake, each server of a pod would open its bootstrap server on the same port; set internal, or the connector nixl
 {{- end }}
 {{- $rdma := or (and (eq $kv.connector "mooncake") (eq $kv.mooncake.protocol "rdma")) -}}
 {{- if and $rdma (not (regexMatch "rdma|hca|sriov|roce" (keys .role.resources.extended | sortAlpha | join " "))) }}

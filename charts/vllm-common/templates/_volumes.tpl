@@ -1,39 +1,44 @@
 {{/*
-vllm-common.shmSize: size of /dev/shm, or nothing where the role needs none. vLLM's offloading lies in it too,
+vllm-common.shmSize: size of /dev/shm, or nothing where the role, or the simulator, needs none. vLLM's offloading lies in it too,
 and the CPU build passes messages through it even with one rank.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.shmSize" -}}
-{{- $ranks := mul .role.parallelism.tensor .role.parallelism.pipeline .role.parallelism.data -}}
+{{- $ranks := include "vllm-common.podRanks" . | int64 -}}
 {{- $offload := int64 .root.Values.global.vllm.kvTiers.offload.gibPerPod -}}
-{{- if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0) (eq .root.Values.global.vllm.accelerator "cpu"))) -}}
+{{- if include "vllm-common.simulated" . -}}
+{{- else if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0) (eq .root.Values.global.vllm.accelerator "cpu"))) -}}
 {{- $size := .role.shm.size | default (ternary "8Gi" "2Gi" (eq .root.Values.global.vllm.accelerator "amd")) -}}
 {{- include "vllm-common.plusGiB" (dict "quantity" $size "gib" $offload) -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-vllm-common.volumes: the pod's volumes. `scratch` holds what a process writes beside the cache: home and /tmp.
+vllm-common.volumes: the pod's volumes. `scratch` holds what a process writes beside the cache: home and /tmp. The
+simulator has no model, hence neither that nor its cache.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.volumes" -}}
+{{- $engine := not (include "vllm-common.simulated" .) -}}
 - name: scratch
   emptyDir: {}
+{{- if $engine }}
 - name: cache
   {{- include "vllm-common.cacheVolume" . | nindent 2 }}
+{{- end }}
 {{- with include "vllm-common.shmSize" . }}
 - name: shm
   emptyDir:
     medium: Memory
     sizeLimit: {{ . }}
 {{- end }}
-{{- include "vllm-common.modelVolume" . }}
+{{- if $engine }}{{ include "vllm-common.modelVolume" . }}{{ end }}
 {{- with .root.Values.global.vllm.tls.secretName }}
 - name: tls
   secret:
     secretName: {{ . }}
 {{- end }}
-{{- if .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
+{{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
   configMap:
     name: {{ include "vllm-common.fullname" . }}-kv-store
@@ -81,19 +86,22 @@ vllm-common.volumeMounts: the engine container's mounts.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.volumeMounts" -}}
+{{- $engine := not (include "vllm-common.simulated" .) -}}
 - name: scratch
   mountPath: /home/vllm
   subPath: home
 - name: scratch
   mountPath: /tmp
   subPath: tmp
+{{- if $engine }}
 - name: cache
   mountPath: {{ .role.cache.mountPath }}
+{{- end }}
 {{- if include "vllm-common.shmSize" . }}
 - name: shm
   mountPath: /dev/shm
 {{- end }}
-{{- if ne .root.Values.global.vllm.model.source.type "hf" }}
+{{- if and $engine (ne .root.Values.global.vllm.model.source.type "hf") }}
 - name: model
   mountPath: /model
   readOnly: true
@@ -103,7 +111,7 @@ Parameters: the role context.
   mountPath: /tls
   readOnly: true
 {{- end }}
-{{- if .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
+{{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
   mountPath: /etc/mooncake
   readOnly: true

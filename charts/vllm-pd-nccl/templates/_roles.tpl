@@ -48,10 +48,9 @@ choose theirs freely.
 Parameters: root.
 */}}
 {{- define "vllm-pd-nccl.engines" -}}
-{{- range $component := list "prefill" "decode" }}
+{{- range $role := list "prefill" "decode" }}
 - podSelector:
-    matchLabels:
-      {{- include "vllm-common.selectorLabels" (dict "root" $.root "name" "vllm-pd-nccl" "component" $component) | nindent 6 }}
+    {{- include (printf "vllm-pd-nccl.%s" $role) (dict "root" $.root "object" "vllm-common.memberSelector") | nindent 4 }}
 {{- end }}
 {{- end }}
 

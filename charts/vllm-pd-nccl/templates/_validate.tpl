@@ -21,6 +21,8 @@ Parameters: root.
 {{- $messages = append $messages (printf "%sdecode.parallelism.tensor: %d, but prefill has %d, and one must divide the other" $at $decode $prefill) -}}
 {{- else if and (eq $connector "nixl") (gt $prefill $decode) (not (include "vllm-common.has" (dict "root" .root "feature" "nixlPrefillTpLarger"))) -}}
 {{- $messages = append $messages (printf "%sprefill.parallelism.tensor: %d, but decode has %d, and NIXL of vLLM %s needs decode to have at least as many (0.14.0 does not)" $at $prefill $decode $vllm.version) -}}
+{{- else if and (eq $connector "mooncake") (ne $prefill $decode) (not (include "vllm-common.has" (dict "root" .root "feature" "mooncakeTensorDiffers"))) -}}
+{{- $messages = append $messages (printf "%sdecode.parallelism.tensor: %d, but prefill has %d, and MooncakeConnector of vLLM %s needs them equal (0.19.0 does not)" $at $decode $prefill $vllm.version) -}}
 {{- end -}}
 {{- if and (eq $connector "p2pNccl") (gt (int64 $values.router.replicas) 1) -}}
 {{- $messages = append $messages (printf "%srouter.replicas: %d, but engines of p2pNccl register with one router only; set 1" $at (int64 $values.router.replicas)) -}}

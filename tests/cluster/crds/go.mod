@@ -1,7 +1,9 @@
 // Pins the projects whose custom resources the charts create. Their CRDs are read from the module cache:
 //   github.com/prometheus-operator/prometheus-operator  example/prometheus-operator-crd/*.yaml
 //   github.com/kedacore/keda/v2                         config/crd/bases/*.yaml
+//   sigs.k8s.io/gateway-api-inference-extension         config/crd/bases/*.yaml
 //   sigs.k8s.io/gateway-api                             config/crd/standard/*.yaml
+//   istio.io/api                                        kubernetes/customresourcedefinitions.gen.yaml
 // `go mod download -json` prints the folder of each.
 module vllm-phases/tests/cluster/crds
 
@@ -10,7 +12,9 @@ go 1.26.0
 require (
 	github.com/kedacore/keda/v2 v2.21.0
 	github.com/prometheus-operator/prometheus-operator v0.85.0
+	istio.io/api v1.32.0
 	sigs.k8s.io/gateway-api v1.6.3
+	sigs.k8s.io/gateway-api-inference-extension v1.6.0
 )
 
 require (

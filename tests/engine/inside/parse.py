@@ -46,7 +46,8 @@ def unpacked(tree: str) -> Release:
     serve, _ = reader.with_stand_ins(reader.load_release)
     parser = type(serve)(prog="vllm")
     parser.add_subparsers(required=True, dest="subparser").choices["serve"] = serve
-    return parser, reader.attribute(reader.PARSER_MODULES, "validate_parsed_serve_args")
+    validate = reader.attribute(reader.PARSER_MODULES, "validate_parsed_serve_args")
+    return parser, lambda namespace: reader.with_stand_ins(lambda: validate(namespace))
 
 
 def parse(release: Release, argv: list[str]) -> dict[str, Any]:

@@ -117,29 +117,34 @@ def add(version: str, tree: Path | None) -> None:
 
 
 @catalogue.command()
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is not up to date.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is not up to date.")
 @click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The template file. [default: charts/vllm-common/templates/_facts.tpl]",
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=".",
+    help="The root of the repository. [default: this folder]",
 )
-def chart(check: bool, output: Path | None) -> None:
-    """Write what templates need of the catalogue into the chart vllm-common."""
+def chart(check: bool, root: Path) -> None:
+    """Write what templates need of the catalogue into the charts."""
     from vllm_phases.catalogue import chart_facts
 
-    file, wanted = output or chart_facts.TEMPLATE, chart_facts.render()
-    if not file.parent.is_dir():
-        raise UsageError(
-            f"{file.parent} is no folder: run this at the root of the repository, or give --output"
-        )
-    if file.is_file() and file.read_text(encoding="utf-8") == wanted:
-        click.echo(f"{file} is up to date")
-        return
-    if check:
-        click.echo(f"{file} differs from the catalogue: run `vllm-phases catalogue chart`", err=True)
-        click.get_current_context().exit(1)
-    file.write_text(wanted, encoding="utf-8")
-    click.echo(f"{file} written")
+    wanted = {root / file: text for file, text in chart_facts.render().items()}
+    if missing := [str(file.parent) for file in wanted if not file.parent.is_dir()]:
+        raise UsageError(f"{missing[0]} is no folder: run this at the root of the repository, or give --root")
+    stale = {
+        file: text
+        for file, text in wanted.items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != text
+    }
+    for file, text in stale.items():
+        if check:
+            click.echo(f"{file} differs from the catalogue: run `vllm-phases catalogue chart`", err=True)
+        else:
+            file.write_text(text, encoding="utf-8")
+            click.echo(f"{file} written")
+    if not stale:
+        click.echo("the charts are up to date")
+    click.get_current_context().exit(1 if check and stale else 0)
 
 
 def _load(version: str) -> EngineRelease:

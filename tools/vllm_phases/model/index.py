@@ -52,10 +52,10 @@ class Index:
 
     @functools.cached_property
     def pools_by_pod(self) -> Mapping[int, list[Pool]]:
-        """Pools by each pod that they select."""
+        """Pools, and pickers' own selections, by each pod that they select."""
         return _grouped(
             (id(pod), pool)
-            for pool in self.release.pools
+            for pool in (*self.release.pools, *self.release.selections)
             for pod in self.selected(pool.selector, pool.object.namespace)
         )
 

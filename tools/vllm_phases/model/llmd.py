@@ -110,17 +110,20 @@ class PickerConfig:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pool:
-    """An InferencePool of either group.
+    """An InferencePool of either group, or the pods that a picker selects by its own options.
 
+    object        of a picker's own selection, what has the picker's pods
     selector      labels that its pods have
     target_ports  with the nodes of their numbers
     picker        name of the picker's Service, "" where it has none
+    chooser       the picker that selects the pods itself
     """
 
     object: Object
     selector: Mapping[str, str]
     target_ports: tuple[tuple[int, Node], ...]
     picker: str
+    chooser: Picker | None = None
 
     @property
     def node(self) -> Node:
@@ -150,6 +153,20 @@ def pool(found: Object) -> Pool | None:
         tuple((number, place) for number, place in ports if number is not None),
         node.text("spec", reference, "name"),
     )
+
+
+def selection(picker: Picker) -> Pool | None:
+    """The pods that --endpoint-selector takes; None without it, or where it is more than a list of labels."""
+    option = picker.arguments.last("endpoint-target-ports")
+    pairs = [part.partition("=") for part in (picker.arguments.text("endpoint-selector") or "").split(",")]
+    listed = [part.strip() for part in (option.value or "").split(",")] if option else []
+    known = all(middle and value for _, middle, value in pairs) and all(map(str.isdecimal, listed))
+    if not known or picker.pod.owner is None:
+        return None
+    place = (option.word.node if option else None) or picker.node
+    ports = tuple((int(part), place) for part in listed)
+    selector = {name.strip(): value.strip() for name, _, value in pairs}
+    return Pool(picker.pod.owner, selector, ports, "", picker)
 
 
 def picker_configs(config_map: Object) -> Iterator[PickerConfig]:

@@ -29,14 +29,17 @@ def world(engine: Engine) -> int | None:
 
 
 def local_replicas(engine: Engine) -> int | None:
-    """Data parallel ranks in this pod; None where they cannot be known."""
+    """Data parallel ranks in this pod, also of a part of them; None where they cannot be known."""
     arguments = engine.arguments
     if "data-parallel-rank" in arguments or arguments.truth("data-parallel-external-lb"):
         return 1
     if "data-parallel-size-local" in arguments:
         return engine.number("data-parallel-size-local")
     spread = "data-parallel-start-rank" in arguments or "data-parallel-hybrid-lb" in arguments
-    return None if spread else engine.number("data-parallel-size")
+    total, count = engine.number("data-parallel-size"), nodes(engine)
+    if spread or total is None or not count:
+        return None
+    return max(total // count, 1)
 
 
 def nodes(engine: Engine) -> int | None:
@@ -54,9 +57,11 @@ def needed(engine: Engine) -> int | None:
     if "omni" in engine.arguments:
         return None
     ranks, replicas, count = world(engine), local_replicas(engine), nodes(engine)
-    if joined(engine) or ranks is None or replicas is None or not count or (count > 1 and replicas != 1):
+    total = engine.number("data-parallel-size")
+    if joined(engine) or ranks is None or replicas is None or not total or not count:
         return None
-    return math.ceil(ranks / count) * replicas
+    spanned = max(count * replicas // total, 1)  # nodes of one data parallel rank
+    return math.ceil(ranks / spanned) * replicas
 
 
 def _product(*numbers: int | None) -> int | None:

@@ -55,7 +55,7 @@ def services_of(release: Release, pod: Pod) -> tuple[Service, ...]:
 
 
 def pools_of(release: Release, pod: Pod) -> tuple[Pool, ...]:
-    """The pools that select a pod."""
+    """The pools that select a pod, and the selections of pickers that do."""
     return tuple(release.index.pools_by_pod.get(id(pod), ()))
 
 
@@ -76,6 +76,8 @@ def engine_of(release: Release, sidecar: Sidecar) -> Engine | None:
 
 def picker_of(release: Release, pool: Pool) -> Picker | None:
     """The endpoint picker that a pool refers to by its Service, or that names the pool."""
+    if pool.chooser:
+        return pool.chooser
     service = service_at(release, pool.picker, pool.object.namespace) if pool.picker else None
     for pod in pods_of(release, service) if service else ():
         for picker in release.index.pickers_by_pod.get(id(pod), ()):
@@ -85,7 +87,7 @@ def picker_of(release: Release, pool: Pool) -> Picker | None:
 
 
 def pool_of(release: Release, picker: Picker) -> Pool | None:
-    """The pool that a picker serves: by its options, or by the Service that pools refer to."""
+    """The pool that a picker serves: by its options, by the Service that pools refer to, or its selection."""
     for pool in release.index.pools_by_name.get(picker.pool_name or "", ()):
         if _meet(picker.pod, pool.object):
             return pool
@@ -93,7 +95,7 @@ def pool_of(release: Release, picker: Picker) -> Pool | None:
         for pool in release.index.pools_by_picker.get(service.object.name, ()):
             if _meet(picker.pod, pool.object):
                 return pool
-    return None
+    return next((own for own in release.selections if own.chooser is picker), None)
 
 
 def config_of(release: Release, picker: Picker) -> PickerConfig | None:
@@ -182,7 +184,7 @@ def routes_to(release: Release, kind: str, name: str, namespace: str) -> tuple[R
 
 def _groups(release: Release) -> Iterator[tuple[Engine, ...]]:
     grouped: set[int] = set()
-    known = [engines_of(release, pool) for pool in release.pools]
+    known = [engines_of(release, pool) for pool in (*release.pools, *release.selections)]
     known += [routed(release, router) for router in release.routers]
     for group in known:
         grouped.update(id(engine) for engine in group)

@@ -99,6 +99,11 @@ class Release:
         return self._read(llmd.pool)
 
     @functools.cached_property
+    def selections(self) -> tuple[Pool, ...]:
+        """What pickers without an InferencePool select themselves."""
+        return tuple(found for picker in self.pickers if (found := llmd.selection(picker)))
+
+    @functools.cached_property
     def services(self) -> tuple[Service, ...]:
         """Every Service."""
         return self._read(network.service)

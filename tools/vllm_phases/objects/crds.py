@@ -1,11 +1,12 @@
 """Makes the schemas of custom resources (data/) from the CRDs of the projects that define them.
 
-    python -m vllm_phases.objects.crds OUT FILE...
+    python -m vllm_phases.objects.crds OUT FILE... [--only KIND]...
 
 writes OUT/<group>/<kind>_<version>.json, in JSON Schema 2020-12, for each version that a CRD serves. What is
 kept is what an API server holds an object to: types, limits, enums, patterns, the keys of list entries, and
-that a field it does not know is pruned. Left out are the prose, the defaults, the status, which is not the
-user's to write, and the CEL rules (x-kubernetes-validations), which only an API server can evaluate.
+that a field it does not know is pruned. A pod template that a CRD leaves open is Kubernetes' own. Left out
+are the prose, the defaults, the status, which is not the user's to write, and the CEL rules
+(x-kubernetes-validations), which only an API server can evaluate.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from vllm_phases.objects.published import OBJECT_META
+from vllm_phases.objects.published import OBJECT_META, POD_TEMPLATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ _LEFT_OUT = {
     "x-kubernetes-map-type",
     "x-kubernetes-validations",
 }
+_POD_TEMPLATES = {"leaderTemplate", "workerTemplate"}
 # The formats that mean the same to an API server and in JSON Schema; "duration", for one, does not.
 _FORMATS = {"date-time", "ipv4", "ipv6"}
 
@@ -55,10 +57,13 @@ _FORMATS = {"date-time", "ipv4", "ipv6"}
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-def main(out: Path, files: tuple[Path, ...]) -> None:
+@click.option("--only", multiple=True, metavar="KIND", help="Leave out all other kinds.")
+def main(out: Path, files: tuple[Path, ...], only: tuple[str, ...]) -> None:
     """Write to OUT the schema of every custom resource that the CRDs in FILES serve."""
     for file in files:
         for crd in _definitions(file):
+            if only and crd["spec"]["names"]["kind"] not in only:
+                continue
             for name, schema in schemas(crd, _source(file)).items():
                 target = out / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,8 +109,13 @@ def schemas(crd: Mapping[str, Any], source: str) -> dict[str, Schema]:
 
 
 def _root(schema: Mapping[str, Any]) -> Schema:
-    """The whole object: its metadata is every object's, and its status is anything."""
+    """The whole object: its metadata is every object's, and its status is anything.
+
+    apiVersion and kind belong to every object, whether the CRD names them or not.
+    """
     result = convert(schema)
+    for always in ("apiVersion", "kind"):
+        result["properties"].setdefault(always, {"type": "string"})
     result["properties"]["metadata"] = {"$ref": OBJECT_META}
     if "status" in result["properties"]:
         result["properties"]["status"] = True
@@ -155,7 +165,8 @@ def _value(schema: Mapping[str, Any]) -> Schema:
 
 def _properties(schema: Mapping[str, Any], structural: bool) -> Iterator[tuple[str, Schema]]:
     for name, child in schema.get("properties", {}).items():
-        yield name, convert(child, structural)
+        template = name in _POD_TEMPLATES and child.get("x-kubernetes-preserve-unknown-fields")
+        yield name, {"$ref": POD_TEMPLATE} if template else convert(child, structural)
     if schema.get("x-kubernetes-embedded-resource"):
         yield from {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}.items()
         yield "metadata", {"$ref": OBJECT_META}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFINITIONS = "https://kubernetes.io/api/_definitions.json"
 OBJECT_META = f"{DEFINITIONS}#/$defs/{refinements.META}ObjectMeta"
+POD_TEMPLATE = f"{DEFINITIONS}#/$defs/{refinements.CORE}PodTemplateSpec"
 
 # A name, or the beginning of one that `kubectl create` completes.
 _NAMED = {"if": {"required": ["generateName"]}, "else": {"required": ["name"]}}

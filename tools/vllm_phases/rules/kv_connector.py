@@ -654,7 +654,8 @@ def kv_role_against_label(engine: Engine, context: Context) -> Iterator[Problem]
     """
     said = next((engine.pod.labels[label] for label in _ROLE_LABELS if label in engine.pod.labels), "")
     wrong = {"prefill": "kv_consumer", "decode": "kv_producer"}.get(said)
-    pooled = said == "decode" and relations.pools_of(context.release, engine.pod)  # which LLMD023 tells
+    nameless = _ROLE_LABELS[0] not in engine.pod.labels  # which LLMD023 tells of a pool
+    pooled = said == "decode" and nameless and relations.pools_of(context.release, engine.pod)
     if engine.kv and wrong and engine.kv.role == wrong and not pooled:
         message = f"the pod is labelled {said}, but its kv_role is {wrong}"
         right = "kv_producer" if said == "prefill" else "kv_consumer"

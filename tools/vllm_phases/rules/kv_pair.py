@@ -408,7 +408,7 @@ def tensor_parallel_ratio(release: Release, context: Context) -> Iterator[Proble
 
     Why:
         A rank's KV heads go to whole ranks of the other side. Before 0.14 NIXL also refused a prefiller with the
-        larger size.
+        larger size, and before 0.19 Mooncake every difference.
 
     Bad:
         ```sh
@@ -423,6 +423,15 @@ def tensor_parallel_ratio(release: Release, context: Context) -> Iterator[Proble
           decode:
             image: vllm/vllm-openai:v0.13.0
             command: [m, -tp=1, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_consumer"}']
+        ```
+        ```compose
+        services:
+          prefill:
+            image: vllm/vllm-openai:v0.18.1
+            command: [m, -tp=1, '--kv-transfer-config={"kv_connector":"MooncakeConnector","kv_role":"kv_producer"}']
+          decode:
+            image: vllm/vllm-openai:v0.18.1
+            command: [m, -tp=4, '--kv-transfer-config={"kv_connector":"MooncakeConnector","kv_role":"kv_consumer"}']
         ```
 
     Good:
@@ -451,6 +460,12 @@ def tensor_parallel_ratio(release: Release, context: Context) -> Iterator[Proble
         ):
             fix = "Give prefill no larger size than decode, or run 0.14 or newer."
             yield Problem(where or decode.node, message, fix)
+        elif (
+            given != other
+            and "mooncake" in protocols
+            and kv.has(decode, "mooncakeTensorDiffers", context) is False
+        ):
+            yield Problem(where or decode.node, message, "Set equal sizes, or run 0.19 or newer.")
 
 
 @rule("KV027", "block-sizes-differ", Severity.ERROR, scope=Release)

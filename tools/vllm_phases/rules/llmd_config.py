@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ _STRICT = (0, 9, 0)  # since then unknown keys end the picker (llm-d-router pull
 _KNOWN = ((0, 9, 0), (0, 11, 0))  # releases whose plugins the catalogue keeps
 _READ = (0, 10, 0)  # the release that the catalogue's parameters were read from
 _LEARNS_BLOCKS = (0, 9, 0)
+_EVENTS_PORT = 5557  # of picker and engine, where none is given
+_BOUND = re.compile(r"tcp://\*:(\d+)")
 _DISAGGREGATING = ("disagg-profile-handler", "pd-profile-handler")
 _OWN_FILTERS = ("by-label", "by-label-selector", "label-selector-filter")
 _REFUSED = "so the picker does not start"
@@ -206,6 +209,16 @@ def picker_plugin_reference(config: PickerConfig, context: Context) -> Iterator[
         plugins: [{type: queue-scorer, name: queue}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}]}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        featureGates: [flowControl]
+        plugins: [{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise}}]
+        schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        flowControl:
+          saturationDetector: {pluginRef: concurrency-detector}
+          priorityBands: [{priority: 10, fairnessPolicyRef: round-robin-fairness-policy}]
+        ```
 
     Good:
         ```yaml
@@ -214,14 +227,23 @@ def picker_plugin_reference(config: PickerConfig, context: Context) -> Iterator[
         plugins: [{type: queue-scorer, name: queue}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: queue}]}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        featureGates: [flowControl]
+        plugins: [{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: approx-prefix-cache-producer}}]
+        schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        flowControl: {saturationDetector: {pluginRef: utilization-detector}}
+        ```
 
     References:
         - observed with llm-d-router v0.10.0
     """
     defined = config.plugins()
+    added = context.facts("llmd")["injected_plugins"]["values"]
     for place in _all_references(config):
         name = place.text()
-        if name and name not in defined and not unfinished(name):
+        if name and name not in defined and name not in added and not unfinished(name):
             near = get_close_matches(name, defined, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             message = f"no plugin is called {name!r}, {_REFUSED}{hint}"
@@ -238,10 +260,30 @@ def _all_references(config: PickerConfig) -> Iterator[Node]:
         for extractor in source.items("extractors"):
             yield extractor.at("pluginRef")
     yield root.at("dataLayer", "discovery", "pluginRef")
-    yield root.at("saturationDetector", "pluginRef")
+    yield root.at("dataLayer", "crossReplicaSyncerPluginRef")
     yield from (parser.at("pluginRef") for parser in root.items("requestHandler", "parsers"))
+    yield from _flow_control_references(root)
+    yield from (
+        plugin.at("parameters", "prefixMatchInfoProducerName") for plugin in config.node.items("plugins")
+    )
     for handler in config.of_type("disagg-profile-handler"):
         yield from (handler.at("parameters", "deciders", stage) for stage in ("prefill", "encode"))
+
+
+def _flow_control_references(root: Node) -> Iterator[Node]:
+    """What decides on waiting requests, where it is named."""
+    yield root.at("saturationDetector", "pluginRef")
+    yield root.at("flowControl", "saturationDetector", "pluginRef")
+    yield root.at("flowControl", "usageLimitPolicyPluginRef")
+    for band in _bands(root):
+        yield from (band.at(policy) for policy in ("fairnessPolicyRef", "orderingPolicyRef"))
+
+
+def _bands(root: Node) -> Iterator[Node]:
+    """The priority bands of flow control."""
+    yield root.at("flowControl", "defaultPriorityBand")
+    yield root.at("flowControl", "defaultNegativePriorityBand")
+    yield from root.items("flowControl", "priorityBands")
 
 
 @rule(
@@ -271,6 +313,14 @@ def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterato
         plugins: [{type: prefix-based-pd-decider, parameters: {nonCachedToken: 16}}]
         schedulingProfiles: [{name: default, plugins: []}]
         ```
+        ```yaml
+        kind: EndpointPickerConfig
+        apiVersion: llm-d.ai/v1alpha1
+        plugins: [{type: endpoint-notification-source}, {type: precise-prefix-cache-producer}]
+        schedulingProfiles: [{name: default, plugins: []}]
+        dataLayer: {sources: [{pluginRef: endpoint-notification-source, extractor: [{pluginRef: precise-prefix-cache-producer}]}]}
+        flowControl: {maxRequest: 100, priorityBands: [{priority: 1, maxRequest: 10}]}
+        ```
 
     Good:
         ```yaml
@@ -292,7 +342,7 @@ def picker_config_key_unknown(config: PickerConfig, context: Context) -> Iterato
     severity = None if refused else Severity.WARNING
     for node, taken in _levels(config, keys):
         for key, below in node.entries():
-            if key not in taken:
+            if key not in taken and (version or key not in keys["newer"]):
                 near = get_close_matches(key, taken, 1)
                 message = f"{key!r} is none of the keys {', '.join(taken)}"
                 repair = repairs.key_respelt(below, near[0]) if near else None
@@ -313,6 +363,12 @@ def _levels(config: PickerConfig, keys: Mapping[str, list[str]]) -> Iterator[tup
         yield profile, keys["profile"]
         for entry in profile.items("plugins"):
             yield entry, keys["reference"]
+    for name in ("dataLayer", "flowControl", "requestHandler"):
+        yield config.node.at(name), keys[name]
+    for source in config.node.items("dataLayer", "sources"):
+        yield source, keys["source_of_data"]
+    for band in _bands(config.node):
+        yield band, keys["band"]
 
 
 def _parameter(node: Node, key: str, kind: str, taken: list[str], version: Version | None) -> Problem:
@@ -332,7 +388,8 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
 
     Why:
         The picker ends at start at two plugins or profiles of one name, two profile handlers, two pickers in a
-        profile, several profiles without a handler for them, and a weight that is no number.
+        profile, several profiles without a handler for them, a weight that is no number, and a feature gate that it
+        does not know.
 
     Bad:
         ```yaml
@@ -348,6 +405,24 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
         apiVersion: llm-d.ai/v1alpha1
         plugins: [{type: max-score-picker}, {type: random-picker}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: max-score-picker}, {pluginRef: random-picker}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            featureGates: [flowControl, prepareDataPlugins]
+            plugins: [{type: queue-scorer}]
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
         ```
 
     Good:
@@ -387,6 +462,20 @@ def picker_config_structure(config: PickerConfig, context: Context) -> Iterator[
         message = f"{len(profiles)} profiles and no profile handler, {_REFUSED}"
         yield Problem(root.at("schedulingProfiles"), message, "Add disagg-profile-handler to the plugins.")
     yield from _in_profiles(config, kinds)
+    yield from _gates(config, context)
+
+
+def _gates(config: PickerConfig, context: Context) -> Iterator[Problem]:
+    """Feature gates that the picker does not know."""
+    known, version = context.facts("llmd")["feature_gates"], _version(config, context)
+    if version is None or version >= _KNOWN[1]:
+        return
+    for gate in config.node.items("featureGates"):
+        name = gate.text().partition("=")[0]
+        window = known.get(name, {"until": "0.0.1"})
+        if name and (windows.before(version, window) or windows.reached(version, window)):
+            message = f"picker {windows.spelled(version)} has no feature gate {name!r}, {_REFUSED}"
+            yield Problem(gate, message, "Remove it.")
 
 
 def _in_profiles(config: PickerConfig, kinds: Mapping[str, str]) -> Iterator[Problem]:
@@ -778,8 +867,9 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
     """The picker waits for KV events that its engines do not publish, or nobody uses what it learns.
 
     Why:
-        A precise prefix index lives on the engines' --kv-events-config. Without events it stays empty, and
-        without a prefix-cache-scorer that names the producer nothing is scored by it.
+        A precise prefix index lives on the engines' --kv-events-config. Without events, at the port and with the
+        topic that the picker subscribes to, it stays empty, and without a prefix-cache-scorer that names the
+        producer nothing is scored by it.
 
     Bad:
         ```yaml
@@ -787,6 +877,72 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
         apiVersion: llm-d.ai/v1alpha1
         plugins: [{type: precise-prefix-cache-producer}, {type: prefix-cache-scorer}]
         schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5556}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"kv@$(POD_IP):8000@Qwen/Qwen3-8B"}'
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5557}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"events"}'
         ```
 
     Good:
@@ -797,6 +953,39 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
           - {type: precise-prefix-cache-producer}
           - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
         schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ```
+        ```yaml
+        kind: ConfigMap
+        apiVersion: v1
+        metadata: {name: epp}
+        data:
+          config.yaml: |
+            apiVersion: llm-d.ai/v1alpha1
+            kind: EndpointPickerConfig
+            plugins:
+              - {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {topicFilter: kv@, podDiscoveryConfig: {socketPort: 5557}}}}
+              - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+            schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]
+        ---
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--pool-name=demo, --config-file=/etc/epp/config.yaml]
+        volumes: [{name: config, configMap: {name: epp}}]
+        ---
+        kind: InferencePool
+        apiVersion: inference.networking.k8s.io/v1
+        metadata: {name: demo}
+        spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8000}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args:
+                - Qwen/Qwen3-8B
+                - '--kv-events-config={"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","topic":"kv@$(POD_IP):8000@Qwen/Qwen3-8B"}'
         ```
 
     References:
@@ -816,6 +1005,28 @@ def precise_without_events(config: PickerConfig, context: Context) -> Iterator[P
             message = f"{silent[0].pod.name} publishes no KV events, so the precise index of it stays empty"
             fix = "Set --kv-events-config with enable_kv_cache_events and publisher zmq on the engines."
             yield Problem(plugin, message, fix)
+        else:
+            yield from _unheard(plugin.at("parameters", "kvEventsConfig"), plugin, _engines(config, context))
+
+
+def _unheard(events: Node, plugin: Node, engines: tuple[Engine, ...]) -> Iterator[Problem]:
+    """Events that engines publish where the picker, which dials each of them, does not listen."""
+    port = events.number("podDiscoveryConfig", "socketPort") or _EVENTS_PORT
+    wanted = events.text("topicFilter") or "kv@"
+    for engine in engines:
+        given = engine.arguments.object("kv-events-config")
+        if given is None or events.at("zmqEndpoint") or events.at("discoverPods").value is False:
+            continue
+        bound = _BOUND.fullmatch(str(given.get("endpoint", f"tcp://*:{_EVENTS_PORT}")))
+        topic = str(given.get("topic", ""))
+        if bound and int(bound[1]) != port:
+            message = f"the picker hears events on port {port}, {engine.pod.name} publishes on {bound[1]}"
+            yield Problem(plugin, message, f"Set podDiscoveryConfig.socketPort to {bound[1]}.")
+            return
+        if not topic.startswith(wanted) and not unfinished(topic):
+            message = f"the picker asks for topics {wanted}…, {engine.pod.name} publishes as {topic!r}"
+            yield Problem(plugin, message, "Set topic to kv@ADDRESS:PORT@MODEL on the engines.")
+            return
 
 
 def _silent(engine: Engine) -> bool:

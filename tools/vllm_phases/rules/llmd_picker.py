@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Component, Picker, Pool, Sidecar, access, relations
+from vllm_phases.model import Component, Picker, Pool, Sidecar, access, llmd, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports, windows
 from vllm_phases.rules.labels import unfinished
@@ -810,19 +810,13 @@ def selector_port_not_served(picker: Picker, context: Context) -> Iterator[Probl
     References:
         - llm-d/llm-d-router v0.10.0: pkg/epp/server/options.go
     """
-    option = picker.arguments.last("endpoint-target-ports")
-    pairs = [part.partition("=") for part in (picker.arguments.text("endpoint-selector") or "").split(",")]
-    listed = [part.strip() for part in (option.value or "").split(",")] if option else []
-    if (
-        option is None
-        or not all(middle and value for _, middle, value in pairs)
-        or not all(map(str.isdecimal, listed))
-    ):
+    option, chosen = picker.arguments.last("endpoint-target-ports"), llmd.selection(picker)
+    if option is None or chosen is None:
         return
-    selector = {name.strip(): value.strip() for name, _, value in pairs}
-    for pod in context.release.index.selected(selector, picker.pod.namespace):
+    targets = frozenset(number for number, _ in chosen.target_ports)
+    for pod in relations.pods_of(context.release, chosen):
         heard = ports.served(context.release, pod)
-        missing = sorted(ports.wanted(pod, frozenset(map(int, listed))) - heard) if heard is not None else []
+        missing = sorted(ports.wanted(pod, targets) - heard) if heard is not None else []
         if missing:
             listens = ", ".join(map(str, sorted(heard or ()))) or "no port"
             message = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Pool, Route, relations
+from vllm_phases.model import Pod, Pool, Route, Sidecar, relations
 from vllm_phases.model.objects import same_namespace
 from vllm_phases.rules import ports, repairs
 from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
@@ -16,7 +16,7 @@ from vllm_phases.sources.repair import Repair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vllm_phases.model import Pod, Release
+    from vllm_phases.model import Release
 
 _GA, _OLD = "inference.networking.k8s.io", "inference.networking.x-k8s.io"
 _MODES = ("FailOpen", "FailClose")
@@ -110,9 +110,9 @@ def _owner(pod: Pod) -> str:
     return pod.owner.id if pod.owner else pod.name
 
 
-@rule("LLMD021", "pool-bypasses-sidecar", Severity.ERROR, scope=Pool)
-def pool_bypasses_sidecar(pool: Pool, context: Context) -> Iterator[Problem]:
-    """The pool sends to the engine behind a sidecar, past that sidecar.
+@rule("LLMD021", "pool-bypasses-sidecar", Severity.ERROR, scope=Sidecar)
+def pool_bypasses_sidecar(sidecar: Sidecar, context: Context) -> Iterator[Problem]:
+    """The pool, or the picker's own selection, sends to the engine behind a sidecar, past that sidecar.
 
     Why:
         Only the sidecar reads the prefill address that the picker chose. Past it every request is answered,
@@ -124,6 +124,19 @@ def pool_bypasses_sidecar(pool: Pool, context: Context) -> Iterator[Problem]:
         apiVersion: inference.networking.k8s.io/v1
         metadata: {name: demo}
         spec: {selector: {matchLabels: {pool: demo}}, targetPorts: [{number: 8200}]}
+        ---
+        metadata: {labels: {pool: demo}}
+        spec:
+          initContainers:
+            - {name: routing-proxy, image: 'ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0', restartPolicy: Always}
+          containers:
+            - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--endpoint-selector=pool=demo, --endpoint-target-ports=8200]
         ---
         metadata: {labels: {pool: demo}}
         spec:
@@ -151,17 +164,18 @@ def pool_bypasses_sidecar(pool: Pool, context: Context) -> Iterator[Problem]:
     References:
         - observed with llm-d-router v0.10.0
     """
-    targets = frozenset(number for number, _ in pool.target_ports)
-    for pod in _pods(context.release, pool):
-        sidecar = ports.sidecar_in(context.release, pod)
-        own = ports.sidecar_ports(sidecar) if sidecar else None
-        for engine in relations.engines_in(context.release, pod) if own is not None else ():
-            heard = ports.engine_ports(engine) or frozenset()
-            if past := (ports.wanted(pod, targets) & heard) - (own or frozenset()):
-                port = min(past)
-                where = next((node for number, node in pool.target_ports if number == port), pool.node)
-                message = f"target port {port} is the engine of {_owner(pod)} behind its sidecar"
-                yield Problem(where, message, f"Send to the sidecar: port {min(own or {0})}.")
+    pod, own = sidecar.pod, ports.sidecar_ports(sidecar)
+    if own is None:
+        return
+    engines = relations.engines_in(context.release, pod)
+    heard = {port for engine in engines for port in ports.engine_ports(engine) or ()}
+    for pool in relations.pools_of(context.release, pod):
+        targets = ports.wanted(pod, frozenset(number for number, _ in pool.target_ports))
+        if past := (targets & heard) - own:
+            port = min(past)
+            where = next((node for number, node in pool.target_ports if number == port), pool.node)
+            message = f"target port {port} is the engine of {_owner(pod)} behind its sidecar"
+            yield Problem(where, message, f"Send to the sidecar: port {min(own)}.")
 
 
 @rule("LLMD022", "pool-selects-nothing", Severity.ERROR, scope=Pool)
@@ -223,9 +237,9 @@ def pool_selects_nothing(pool: Pool, context: Context) -> Iterator[Problem]:
         yield Problem(pool.node.at("spec", "selector"), message, fix, weight)
 
 
-@rule("LLMD023", "role-label", Severity.ERROR, scope=Pool)
-def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
-    """A pod of a pool has no role that llm-d knows.
+@rule("LLMD023", "role-label", Severity.ERROR, scope=Pod)
+def role_label(pod: Pod, context: Context) -> Iterator[Problem]:
+    """A pod of a pool, or of a picker's own selection, has no role that llm-d knows.
 
     Why:
         The picker's filters go by the label llm-d.ai/role. A misspelt role takes the pod out of both
@@ -256,6 +270,17 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
               image: vllm/vllm-openai:v0.33.0
               args: [Qwen/Qwen3-8B, '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_producer"}']
         ```
+        ```yaml
+        containers:
+          - name: epp
+            image: ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0
+            args: [--endpoint-selector=pool=demo, --endpoint-target-ports=8000]
+        ---
+        metadata: {labels: {pool: demo, llm-d.ai/role: prefiller}}
+        spec:
+          containers:
+            - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B]}
+        ```
 
     Good:
         ```yaml
@@ -285,10 +310,10 @@ def role_label(pool: Pool, context: Context) -> Iterator[Problem]:
         - llm-d/llm-d-router v0.10.0: pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go
     """
     facts = context.facts("llmd")["roles"]
-    for pod in _pods(context.release, pool):
-        given, place = pod.labels.get(facts["label"]), pod.metadata.at("labels")
-        engines = relations.engines_in(context.release, pod)
-        producer = any(engine.kv and engine.kv.role == "kv_producer" for engine in engines)
+    given, place = pod.labels.get(facts["label"]), pod.metadata.at("labels")
+    engines = relations.engines_in(context.release, pod)
+    producer = any(engine.kv and engine.kv.role == "kv_producer" for engine in engines)
+    for pool in relations.pools_of(context.release, pod):
         if (
             given is not None
             and given not in facts["values"]

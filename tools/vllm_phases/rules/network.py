@@ -502,7 +502,7 @@ def _calls(release: Release) -> Iterator[tuple[Pod, Engine]]:
     for router in release.routers:
         for engine in relations.routed(release, router):
             yield router.pod, engine
-    for pool in release.pools:
+    for pool in (*release.pools, *release.selections):
         picker = relations.picker_of(release, pool)
         for engine in relations.engines_of(release, pool) if picker else ():
             if picker is not None:

@@ -370,16 +370,47 @@ def health_of_one_node(engine: Engine, context: Context) -> Iterator[Problem]:
         args: [Qwen/Qwen3-235B-A22B, --tensor-parallel-size=8]
         livenessProbe: {httpGet: {path: /health, port: 8000}, initialDelaySeconds: 900, timeoutSeconds: 10}
         ```
+        ```yaml
+        apiVersion: leaderworkerset.x-k8s.io/v1
+        kind: LeaderWorkerSet
+        metadata: {name: deep}
+        spec:
+          leaderWorkerTemplate:
+            size: 2
+            restartPolicy: RecreateGroupOnPodRestart
+            workerTemplate:
+              spec:
+                containers:
+                  - name: vllm
+                    image: vllm/vllm-openai:v0.33.0
+                    args:
+                      - Qwen/Qwen3-235B-A22B
+                      - --tensor-parallel-size=16
+                      - --nnodes=2
+                      - --node-rank=$(LWS_WORKER_INDEX)
+                      - --master-addr=$(LWS_LEADER_ADDRESS)
+                    livenessProbe: {httpGet: {path: /health, port: 8000}, initialDelaySeconds: 900, timeoutSeconds: 10}
+        ```
 
     References:
         - vllm 0.33.0, the health route asks the engine core, not every rank
         - https://lws.sigs.k8s.io/docs/concepts/ (RecreateGroupOnPodRestart)
     """
     liveness, count = engine.container.probe("liveness"), nodes(engine)
-    if liveness and count is not None and count > 1 and not engine.arguments.truth("headless"):
+    several = count is not None and count > 1 and not engine.arguments.truth("headless")
+    if liveness and several and not _recreated(engine):
         message = f"the liveness probe does not see a dead rank on another of its {count} nodes"
         fix = "Recreate the whole group when a pod ends, and watch for requests that hang."
         yield Problem(liveness, message, fix)
+
+
+def _recreated(engine: Engine) -> bool:
+    """Whether the end of any pod of the engine makes all of them anew: the default of a LeaderWorkerSet."""
+    owner = engine.pod.owner
+    if owner is None or owner.kind != "LeaderWorkerSet":
+        return False
+    policy = owner.node.at("spec", "leaderWorkerTemplate", "restartPolicy")
+    return not policy or policy.text().startswith("RecreateGroup")
 
 
 def _probes(engine: Engine, *actions: str) -> Iterator[Probe]:
