@@ -109,10 +109,14 @@ def real(node: Site) -> bool:
 
 @pytest.fixture(scope="module")
 def climbed(node: Site, client: Client, progress: Callable[[str], None], real: bool) -> Iterator[Climbed]:
-    """The release in phase 2, after a climb during which a client kept asking. The stand-in wants a pool."""
+    """The release in phase 2, after a climb during which a client kept asking. The stand-in wants a pool.
+
+    Processors are free where GPUs would not be, so a new decode engine may come before the old one goes.
+    """
     pool = f"llmd.inferencePool.enabled={str(not real).lower()}"
+    surge = ("llmd.decode.rollout.maxSurge=1", "llmd.decode.rollout.maxUnavailable=0")
     with node.namespace() as namespace:
-        yield climb(Release(node, namespace), client, "phase2-llmd", progress, pool)
+        yield climb(Release(node, namespace), client, "phase2-llmd", progress, pool, *surge)
 
 
 @pytest.fixture(scope="module")
