@@ -51,6 +51,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
         },
     },
     "precise": {"llmd": {"endpointPicker": {"prefixCache": {"type": "precise"}}}},
+    "llm-d by TLS": {"vllm": {"tls": {"secretName": "a"}}, "llmd": {}},
     "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
     "a Gateway": {
         "llmd": {

@@ -66,7 +66,8 @@ address:
   socket_address: {address: 0.0.0.0, port_value: 8081}
 per_connection_buffer_limit_bytes: {{ int64 $proxy.connectionBufferBytes }}
 filter_chains:
-  - filters:
+  - {{- with include "vllm-llmd.envoyServesTls" . }}{{ . | nindent 4 }}{{ end }}
+    filters:
       - name: envoy.filters.network.http_connection_manager
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
@@ -189,6 +190,9 @@ name: engines
 type: ORIGINAL_DST
 lb_policy: CLUSTER_PROVIDED
 connect_timeout: 5s
+{{- with include "vllm-llmd.envoyCallsTls" (dict "root" .root "protocol" "http/1.1") }}
+{{ . }}
+{{- end }}
 circuit_breakers:
   thresholds:
     - {max_connections: {{ $most }}, max_pending_requests: {{ $most }}, max_requests: {{ $most }}}
@@ -206,6 +210,9 @@ Parameters: root.
 name: picker
 connect_timeout: 2s
 {{- include "vllm-llmd.envoyNames" . }}
+{{- with include "vllm-llmd.envoyCallsTls" (dict "root" .root "protocol" "h2") }}
+{{ . }}
+{{- end }}
 circuit_breakers:
   thresholds:
     - {max_connections: {{ $most }}, max_pending_requests: {{ $most }}, max_requests: {{ $most }}}

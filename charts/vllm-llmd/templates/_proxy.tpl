@@ -80,10 +80,16 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
+        {{- with include "vllm-llmd.tlsMount" . }}
+        {{- . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap:
         name: {{ include "vllm-llmd.proxyName" . }}
     - name: scratch
       emptyDir: {}
+    {{- with include "vllm-llmd.tlsVolume" . }}
+    {{- . | nindent 4 }}
+    {{- end }}
 {{- end }}
