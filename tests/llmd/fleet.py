@@ -118,7 +118,9 @@ class Fleet:
     def _start_pod(self, role: str, name: str) -> None:
         pod = self.pods[name] = Pod(len(self.pods) + 1)
         secrets = {"vllm-tls": self.certificate}
-        engine = command(self.objects, f"demo-llmd-{role}", self.folder / name, name, pod.address, secrets=secrets)
+        engine = command(
+            self.objects, f"demo-llmd-{role}", self.folder / name, name, pod.address, secrets=secrets
+        )
         self._run(f"{name}-engine", *pod.enter, *engine.argv, env=engine.env)
         for sidecar in self._deployment(role)["spec"]["template"]["spec"].get("initContainers", ()):
             self._run(f"{name}-sidecar", *pod.enter, SIDECAR, *map(self._here, sidecar["args"]))

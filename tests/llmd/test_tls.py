@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import pytest
 from .conftest import started
 from .fleet import PICKER, SIDECAR, Fleet
 from .network import own_network
+from .path import SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,9 +71,17 @@ def test_requests_are_answered_also_by_way_of_prefill(fleet: Fleet) -> None:
 
 
 def test_the_picker_reads_the_engines_metrics(fleet: Fleet) -> None:
+    """It counts an engine as ready whose metrics are fresh."""
+    deadline = time.monotonic() + SECONDS
+    while not (counted := ready(fleet)).endswith(" 3"):
+        assert time.monotonic() < deadline, counted
+        time.sleep(0.5)
+
+
+def ready(fleet: Fleet) -> str:
     lines = fleet.fetch("127.0.0.1:9090/metrics", "http").splitlines()
-    (ready,) = (line for line in lines if line.startswith("llm_d_epp_ready_endpoints{"))
-    assert ready.endswith(" 3")
+    (found,) = (line for line in lines if line.startswith("llm_d_epp_ready_endpoints{"))
+    return found
 
 
 def test_the_proxy_is_ready_when_it_trusts_the_picker(fleet: Fleet) -> None:
