@@ -296,7 +296,6 @@ class TestTls:
         assert {"type": "metrics-data-source", "parameters": {"scheme": "https"}} in config(objects)[
             "plugins"
         ]
-        assert objects.get("Service/demo-picker")["spec"]["ports"][0]["appProtocol"] == "https"
 
     def test_the_proxy_knows_whom_it_calls(self, render: Render) -> None:
         def contexts(**tls: str) -> dict[str, Any]:
