@@ -121,7 +121,7 @@ def sends_to_the_sidecar(objects: Objects) -> None:
     _, ports = chosen(objects)
     listens = [port["containerPort"] for port in sidecar(objects)["ports"]]
     serves = [
-        port["containerPort"] for port in of(objects, "prefill")["ports"] if port["name"] != "kv-events"
+        port["containerPort"] for port in of(objects, "prefill")["ports"] if port["name"].startswith("http")
     ]
     assert ports == listens == serves
     assert (
