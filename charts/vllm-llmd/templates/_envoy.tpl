@@ -208,7 +208,7 @@ Parameters: root.
 {{- define "vllm-llmd.envoyPicker" -}}
 {{- $most := int64 .root.Values.proxy.maxRequests -}}
 name: picker
-connect_timeout: 2s
+connect_timeout: 5s
 {{- include "vllm-llmd.envoyNames" . }}
 {{- with include "vllm-llmd.envoyCallsTls" (dict "root" .root "protocol" "h2") }}
 {{ . }}
@@ -222,7 +222,8 @@ typed_extension_protocol_options:
     explicit_http_config:
       http2_protocol_options: {}
 health_checks:
-  - timeout: 2s
+  # A dead picker refuses at once; one on a busy node is slow, and to leave the front door would not help it.
+  - timeout: 5s
     interval: 2s
     unhealthy_threshold: 2
     healthy_threshold: 1

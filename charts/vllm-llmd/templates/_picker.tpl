@@ -134,7 +134,7 @@ spec:
       readinessProbe:
         grpc: {port: 9003, service: {{ ternary "readiness" "inference-extension" $several }}}
         periodSeconds: 2
-        timeoutSeconds: 2
+        timeoutSeconds: 5
       livenessProbe:
         {{- /* Draining it says NOT_SERVING here too, so this must outlast the drain. */}}
         grpc: {port: 9003, service: {{ ternary "liveness" "inference-extension" $several }}}

@@ -59,8 +59,8 @@ spec:
       readinessProbe:
         httpGet: {path: /ready, port: health}
         periodSeconds: 2
-        timeoutSeconds: 2
-        failureThreshold: 2
+        timeoutSeconds: 5
+        failureThreshold: 3
       livenessProbe:
         httpGet: {path: /live, port: health}
         periodSeconds: 10
