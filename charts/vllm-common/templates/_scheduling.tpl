@@ -3,7 +3,8 @@ vllm-common.scheduling: where the pod runs. A spread constraint without a select
 Parameters: the role context.
 */}}
 {{- define "vllm-common.scheduling" -}}
-{{- $scheduling := .role.scheduling -}}
+{{- $scheduling := mergeOverwrite (dict "nodeSelector" (include "vllm-common.sharingNodes" . | fromJson)) (deepCopy .role.scheduling) -}}
+{{- if include "vllm-common.hamiPlaces" . }}{{ $_ := set $scheduling "schedulerName" (include "vllm-common.hamiScheduler" .) }}{{ end -}}
 {{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" "runtimeClassName" "schedulerName" }}
 {{- with index $scheduling $field }}
 {{ $field }}: {{ toJson . }}

@@ -3,8 +3,7 @@ TLS from the client to the engines: one Secret for proxy, picker, sidecars and e
 */}}
 
 {{/*
-vllm-llmd.tlsVolume, vllm-llmd.tlsMount: the certificate as an item of a pod's volumes, and of a container's mounts;
-nothing without TLS.
+vllm-llmd.tlsVolume: the certificate as an item of a pod's volumes; nothing without TLS.
 Parameters: root.
 */}}
 {{- define "vllm-llmd.tlsVolume" -}}
@@ -12,14 +11,6 @@ Parameters: root.
 - name: tls
   secret:
     secretName: {{ . }}
-{{- end -}}
-{{- end }}
-
-{{- define "vllm-llmd.tlsMount" -}}
-{{- if .root.Values.global.vllm.tls.secretName -}}
-- name: tls
-  mountPath: /tls
-  readOnly: true
 {{- end -}}
 {{- end }}
 
