@@ -4,7 +4,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.scheduling" -}}
 {{- $scheduling := mergeOverwrite (dict "nodeSelector" (include "vllm-common.sharingNodes" . | fromJson)) (deepCopy .role.scheduling) -}}
-{{- if include "vllm-common.hamiPlaces" . }}{{ $_ := set $scheduling "schedulerName" (include "vllm-common.hamiScheduler" .) }}{{ end -}}
+{{- if has (include "vllm-common.hamiPlaces" .) (list "slice" "card") }}{{ $_ := set $scheduling "schedulerName" (include "vllm-common.hamiScheduler" .) }}{{ end -}}
 {{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" "runtimeClassName" "schedulerName" }}
 {{- with index $scheduling $field }}
 {{ $field }}: {{ toJson . }}

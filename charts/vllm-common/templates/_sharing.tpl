@@ -38,17 +38,17 @@ Parameters: the role context.
 
 {{/*
 vllm-common.hamiPlaces: whether HAMi's scheduler places the role's pods: `slice`, a part of a card each; `card`, whole
-cards that nobody else gets; else nothing.
+cards that nobody else gets; `never`, though it manages the cluster; else nothing.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.hamiPlaces" -}}
-{{- $hami := .root.Values.global.vllm.hami -}}
-{{- $mode := include "vllm-common.sharingMode" . -}}
-{{- if has $mode (list "hami" "hami-mig") -}}
+{{- $vllm := .root.Values.global.vllm -}}
+{{- if not .role.sharing -}}
+{{- else if has (include "vllm-common.sharingMode" .) (list "hami" "hami-mig") -}}
 slice
-{{- else if not (and $hami.enabled (eq $mode "none") .role.sharing) -}}
-{{- else if and .role.sharing.exclusive (eq .root.Values.global.vllm.accelerator "nvidia") (ne (include "vllm-common.gpus" .) "0") -}}
-card
+{{- else if ne (include "vllm-common.sharingMode" .) "none" -}}
+{{- else if and $vllm.hami.enabled (eq $vllm.accelerator "nvidia") (ne (include "vllm-common.gpus" .) "0") -}}
+{{- ternary "card" "never" .role.sharing.exclusive -}}
 {{- end -}}
 {{- end }}
 
@@ -148,13 +148,7 @@ card of its own.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.sharingLabels" -}}
-{{- $hami := .root.Values.global.vllm.hami -}}
-{{- $alone := and .role.sharing $hami.enabled (eq (include "vllm-common.sharingMode" .) "none") (ne (include "vllm-common.gpus" .) "0") -}}
-{{- if and $alone (not (include "vllm-common.hamiPlaces" .)) -}}
-{{- dict "hami.io/webhook" "ignore" | toJson -}}
-{{- else -}}
-{}
-{{- end -}}
+{{- ternary (dict "hami.io/webhook" "ignore") dict (eq (include "vllm-common.hamiPlaces" .) "never") | toJson -}}
 {{- end }}
 
 {{- define "vllm-common.sharingAnnotations" -}}
