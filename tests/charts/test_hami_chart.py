@@ -39,9 +39,7 @@ def matches(selector: dict[str, Any], of: dict[str, str]) -> bool:
 
 def let_in(objects: Objects, to: str, by: str, port: int | str | None) -> bool:
     """Whether the policies that select one workload's pods let another's in at a port; None is every port."""
-    policies = [
-        item["spec"] for key, item in objects.by_id.items() if key.startswith("NetworkPolicy/")
-    ]
+    policies = [item["spec"] for key, item in objects.by_id.items() if key.startswith("NetworkPolicy/")]
     rules = [
         rule
         for policy in policies
@@ -148,7 +146,8 @@ class TestPoolOfTheRouter:
 def decode_servers(objects: Objects) -> str:
     """Where the test of the release looks for decode."""
     env = objects.get("Pod/demo-test")["spec"]["containers"][0]["env"]
-    return next(item["value"] for item in env if item["name"] == "VLLM_TEST_DECODE")
+    found: str = next(item["value"] for item in env if item["name"] == "VLLM_TEST_DECODE")
+    return found
 
 
 @pytest.mark.parametrize("kind", ["podMonitor", "serviceMonitor"])
@@ -221,7 +220,10 @@ def test_it_is_watched_guarded_and_scaled(render: Render, kind: str) -> None:
             NCCL,
             {
                 "global": {"vllm": {"version": "0.13.0"}},
-                "pdNccl": {"prefill": {"parallelism": {"tensor": 2}}, "decode": {"parallelism": {"tensor": 2}}},
+                "pdNccl": {
+                    "prefill": {"parallelism": {"tensor": 2}},
+                    "decode": {"parallelism": {"tensor": 2}},
+                },
             },
             "hamiDecode.parallelism.tensor: 1, but pdNccl.prefill has 2, and NIXL of vLLM 0.13.0 needs decode to have "
             "at least as many (0.14.0 does not)",
@@ -241,7 +243,10 @@ def test_the_umbrella_refuses(render: Render, file: str, values: dict[str, Any],
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"port": 8000}, "port: 8000 is the routing sidecar's, which listens on poolPort; set another, such as 8200"),
+        (
+            {"port": 8000},
+            "port: 8000 is the routing sidecar's, which listens on poolPort; set another, such as 8200",
+        ),
         (
             {"poolPort": 5600},
             "global.vllm.kvTransfer.nixl.sideChannelPort: 5600 is poolPort; choose another",

@@ -18,7 +18,10 @@ HAMI = {"global": {"vllm": {"hami": {"enabled": True}}}}
 
 def slices(**sharing: Any) -> dict[str, Any]:
     """Values of the chart: a mode, on a card of 80 GB."""
-    return {**HAMI, "sharing": {"mode": "hami", "gpu": "h100-80", "acceptUnverifiedTransfer": True, **sharing}}
+    return {
+        **HAMI,
+        "sharing": {"mode": "hami", "gpu": "h100-80", "acceptUnverifiedTransfer": True, **sharing},
+    }
 
 
 def shared(mode: str, **sharing: Any) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def environment(objects: Objects) -> dict[str, str]:
     return {item["name"]: item.get("value", "") for item in engine(objects, NAME)["env"]}
 
 
-def annotations(objects: Objects, name: str = NAME) -> dict[str, str]:
+def pod_annotations(objects: Objects, name: str = NAME) -> dict[str, str]:
     metadata = objects.get(f"Deployment/{name}")["spec"]["template"]["metadata"]
     found: dict[str, str] = metadata.get("annotations", {})
     return found
@@ -71,9 +74,10 @@ class TestHami:
 
     def test_they_pack_cards_and_nodes(self, render: Render) -> None:
         objects = render(chart=CHART, values=slices())
-        assert annotations(objects) == {
+        assert pod_annotations(objects) == {
             "hami.io/gpu-scheduler-policy": "binpack",
             "hami.io/node-scheduler-policy": "binpack",
+            "vllm-phases.dev/replicas-per-gpu": "2",
         }
         assert pod(objects, NAME)["schedulerName"] == "hami-scheduler"
         assert "annotations" not in objects.get(f"Deployment/{NAME}")["metadata"]
@@ -81,7 +85,8 @@ class TestHami:
     def test_a_finer_policy_that_packs_may_be_given(self, render: Render) -> None:
         values = {**slices(), "annotations": {"hami.io/gpu-scheduler-policy": "binpack,numa"}}
         assert (
-            annotations(render(chart=CHART, values=values))["hami.io/gpu-scheduler-policy"] == "binpack,numa"
+            pod_annotations(render(chart=CHART, values=values))["hami.io/gpu-scheduler-policy"]
+            == "binpack,numa"
         )
 
     def test_cores_are_counted_and_slow_nobody_down(self, render: Render) -> None:
@@ -92,9 +97,7 @@ class TestHami:
         assert "GPU_CORE_UTILIZATION_POLICY" not in environment(throttled)
 
     def test_an_explicit_size_wins(self, render: Render) -> None:
-        assert (
-            gpus(render(chart=CHART, values=slices(memoryMiB=30000)))["nvidia.com/gpumem"] == "30000"
-        )
+        assert gpus(render(chart=CHART, values=slices(memoryMiB=30000)))["nvidia.com/gpumem"] == "30000"
         large = slices(gpu="", memoryMiB=2147483647)
         assert gpus(render(chart=CHART, values=large))["nvidia.com/gpumem"] == "2147483647"
 
@@ -113,7 +116,7 @@ class TestHami:
         objects = render(chart=CHART, values=slices(mode="hami-mig"))
         memory = int(gpus(objects)["nvidia.com/gpumem"])
         assert 20 * 1024 < memory < 40 * 1000  # more than 2g.20gb has, less than 3g.40gb
-        assert annotations(objects)["nvidia.com/vgpu-mode"] == "mig"
+        assert pod_annotations(objects)["nvidia.com/vgpu-mode"] == "mig"
 
 
 class TestWholeCards:
@@ -181,9 +184,7 @@ class TestOneCardForSeveral:
             ("mps", {"nvidia.com/mps.capable": "true"}),
         ],
     )
-    def test_memory_is_shared_out_by_flags(
-        self, render: Render, mode: str, selector: dict[str, str]
-    ) -> None:
+    def test_memory_is_shared_out_by_flags(self, render: Render, mode: str, selector: dict[str, str]) -> None:
         objects = render(chart=CHART, values=shared(mode, replicasPerGpu=3, kvCacheMiB=9000))
         assert gpus(objects) == {"nvidia.com/gpu.shared": "1"}
         assert pod(objects, NAME)["nodeSelector"] == selector
@@ -226,7 +227,9 @@ class TestClaims:
             "deviceClassName": "mig.nvidia.com",
             "allocationMode": "ExactCount",
             "count": 1,
-            "selectors": [{"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '3g.40gb'"}}],
+            "selectors": [
+                {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '3g.40gb'"}}
+            ],
         }
 
     @pytest.mark.parametrize("claim", ["timeSlicing", "mps"])

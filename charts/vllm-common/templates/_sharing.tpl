@@ -144,7 +144,7 @@ Parameters: the role context.
 {{/*
 vllm-common.sharingLabels, vllm-common.sharingAnnotations, vllm-common.sharingNodes: what sharing adds to labels and
 annotations of the pods, and to the labels that their node must have, as JSON maps. By itself HAMi would give each slice a
-card of its own.
+card of its own. `vllm-phases node-config` reads how many a card is meant to hold.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.sharingLabels" -}}
@@ -153,6 +153,7 @@ Parameters: the role context.
 
 {{- define "vllm-common.sharingAnnotations" -}}
 {{- $annotations := dict -}}
+{{- if ne (include "vllm-common.sharingMode" .) "none" }}{{ $_ := set $annotations "vllm-phases.dev/replicas-per-gpu" (int64 .role.sharing.replicasPerGpu | toString) }}{{ end -}}
 {{- if eq (include "vllm-common.hamiPlaces" .) "slice" -}}
 {{- range $of := list "gpu" "node" }}{{ $_ := set $annotations (printf "hami.io/%s-scheduler-policy" $of) "binpack" }}{{ end -}}
 {{- if eq .role.sharing.mode "hami-mig" }}{{ $_ := set $annotations "nvidia.com/vgpu-mode" "mig" }}{{ end -}}
