@@ -86,6 +86,20 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
     "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},
     "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},
+    "HAMi": {
+        "vllm": {"hami": {"enabled": True, "acceptUnverifiedTransfer": True}},
+        "role": {"sharing": {"mode": "hami", "gpu": "a100-80", "cores": 10}},
+        "hamiDecode": {"pool": "pdNccl"},
+    },
+    "HAMi over several cards": {
+        "vllm": {"hami": {"enabled": True, "acceptUnverifiedTransfer": True}},
+        "role": {"sharing": {"mode": "hami", "gpu": "a100-80"}, "parallelism": {"tensor": 2}},
+    },
+    "HAMi with whole cards": {"vllm": {"hami": {"enabled": True}}},
+    "MIG": {"role": {"sharing": {"mode": "mig", "gpu": "a100-80", "replicasPerGpu": 4}}},
+    "MPS": {"role": {"sharing": {"mode": "mps", "kvCacheMiB": 100}}},
+    "claims": {"role": {"sharing": {"mode": "dra", "gpu": "a100-80"}}},
+    "slices beside llm-d": {"llmd": {}, "hamiDecode": {"enabled": True}, "door": {"to": "llmd"}},
     "custom": {
         "vllm": {"kvTransfer": {"connector": "custom", "custom": {"name": "Mine", "modulePath": "mine"}}}
     },
@@ -152,6 +166,7 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
         "vllm-base": role,
         "vllm-pd-nccl": {**roles, "router": context.get("router", {})},
         "vllm-llmd": {**roles, **context.get("llmd", {})},
+        "vllm-hami-decode": {**role, **context.get("hamiDecode", {})},
     }
     if chart in layers:
         return {**common, **layers[chart]}
@@ -161,6 +176,7 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
         "base": role,
         "pdNccl": {**enabled, **layers["vllm-pd-nccl"]},
         "llmd": {"enabled": "llmd" in context, **layers["vllm-llmd"]},
+        "hamiDecode": {"enabled": "hamiDecode" in context, **layers["vllm-hami-decode"]},
         "frontDoor": context.get("door", {}),
     }
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 CHART = "charts/vllm-hami-decode"
 NAME = "demo-hami-decode"
-HAMI = {"global": {"vllm": {"hami": {"enabled": True}}}}
+HAMI = {"global": {"vllm": {"hami": {"enabled": True, "acceptUnverifiedTransfer": True}}}}
 
 
 def slices(**sharing: Any) -> dict[str, Any]:
     """Values of the chart: a mode, on a card of 80 GB."""
     return {
         **HAMI,
-        "sharing": {"mode": "hami", "gpu": "h100-80", "acceptUnverifiedTransfer": True, **sharing},
+        "sharing": {"mode": "hami", "gpu": "h100-80", **sharing},
     }
 
 
@@ -247,7 +247,8 @@ class TestClaims:
             }
 
     def test_hamis_driver_gives_a_slice_to_each_pod(self, render: Render) -> None:
-        values = shared("hami-dra", cores=50, acceptUnverifiedTransfer=True)
+        accepted = {"global": {"vllm": {"hami": {"acceptUnverifiedTransfer": True}}}}
+        values = {**accepted, **shared("hami-dra", cores=50)}
         objects = render(chart=CHART, values=values, kube_version="1.36.0")
         (request,) = self.claim(objects, "ResourceClaimTemplate")["requests"]
         assert request["exactly"]["deviceClassName"] == "hami-core-gpu.project-hami.io"
@@ -260,7 +261,7 @@ class TestClaims:
 def test_batch_limits_do_not_follow_the_memory_that_an_engine_sees(render: Render, mode: str) -> None:
     """vLLM's own fall to a quarter below 70 GiB."""
     values = slices(mode=mode, kvCacheMiB=9000)
-    values["global"] = {"vllm": {"hami": {"enabled": "dra" not in mode}}}
+    values["global"] = {"vllm": {"hami": {"enabled": "dra" not in mode, "acceptUnverifiedTransfer": True}}}
     objects = render(chart=CHART, values=values, kube_version="1.36.0")
     assert flags(objects)["max-num-seqs"] == "256"
     assert flags(objects)["max-num-batched-tokens"] == "8192"

@@ -381,8 +381,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "issue 191); set 1, and more hamiDecode.replicas",
     ),
     "0 transfer that nobody has verified": (
-        sharing(acceptUnverifiedTransfer=False),
-        "hamiDecode.sharing.acceptUnverifiedTransfer: false, and nobody has published a test of KV transfer to a slice "
+        vllm(hami={"acceptUnverifiedTransfer": False}),
+        "global.vllm.hami.acceptUnverifiedTransfer: false, and nobody has published a test of KV transfer to a slice "
         "of HAMi on hardware (HAMi issue 1423). Safer are hamiDecode.sharing.mode mig, and fewer replicas with larger "
         "batches on whole GPUs (mode none); set true to try it all the same",
     ),

@@ -312,7 +312,7 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.sharingNotes" -}}
 {{- $mode := include "vllm-common.sharingMode" . -}}
-{{- if and (has $mode (list "hami" "hami-dra")) .role.sharing.acceptUnverifiedTransfer }}
+{{- if and (has $mode (list "hami" "hami-dra")) .root.Values.global.vllm.hami.acceptUnverifiedTransfer }}
 
 Note: KV transfer to slices of HAMi is unverified on hardware (HAMi issue 1423, open). Look at the transfer counters of
 `helm test`. Two ways are safer: MIG instances (sharing.mode mig), and fewer decode replicas with larger batches on whole

@@ -9,8 +9,8 @@
 {{- if has $mode (list "mig" "hami-mig" "dra") }}{{ include "vllm-common.validateMig" . }}{{ end -}}
 {{- if include "vllm-common.divided" . }}{{ include "vllm-common.validateDivided" . }}{{ end -}}
 {{- if include "vllm-common.claimKind" . }}{{ include "vllm-common.validateClaim" . }}{{ end -}}
-{{- if and (has $mode (list "hami" "hami-dra")) .kv (ne .root.Values.global.vllm.kvTransfer.connector "p2pNccl") (not .role.sharing.acceptUnverifiedTransfer) }}
-{{ .at }}sharing.acceptUnverifiedTransfer: false, and nobody has published a test of KV transfer to a slice of HAMi on hardware (HAMi issue 1423). Safer are {{ .at }}sharing.mode mig, and fewer replicas with larger batches on whole GPUs (mode none); set true to try it all the same
+{{- if and (has $mode (list "hami" "hami-dra")) .kv (ne .root.Values.global.vllm.kvTransfer.connector "p2pNccl") (not .root.Values.global.vllm.hami.acceptUnverifiedTransfer) }}
+global.vllm.hami.acceptUnverifiedTransfer: false, and nobody has published a test of KV transfer to a slice of HAMi on hardware (HAMi issue 1423). Safer are {{ .at }}sharing.mode mig, and fewer replicas with larger batches on whole GPUs (mode none); set true to try it all the same
 {{- end }}
 {{- if and (eq $places "never") (not .role.scheduling.nodeSelector) (not .role.scheduling.affinity) }}
 {{ .at }}sharing.exclusive: false, so HAMi leaves the pods alone, but nothing keeps them off its nodes, where its device plugin would refuse them; set {{ .at }}scheduling.nodeSelector to nodes without it
