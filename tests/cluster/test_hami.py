@@ -48,10 +48,17 @@ def mig_instances(control_plane: ControlPlane) -> Iterator[None]:
     attributes = {"profile": {"string": "3g.40gb"}, "type": {"string": "mig"}}
     devices = [{"name": f"gpu-{index}", "attributes": attributes} for index in range(16)]
     pool = {"name": "shared-1", "generation": 1, "resourceSliceCount": 1}
-    of_class = {"cel": {"expression": f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'mig'"}}
+    of_class = {
+        "cel": {"expression": f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'mig'"}
+    }
     version = {"apiVersion": "resource.k8s.io/v1"}
     control_plane.apply(
-        {**version, "kind": "DeviceClass", "metadata": {"name": "mig.nvidia.com"}, "spec": {"selectors": [of_class]}},
+        {
+            **version,
+            "kind": "DeviceClass",
+            "metadata": {"name": "mig.nvidia.com"},
+            "spec": {"selectors": [of_class]},
+        },
         {
             **version,
             "kind": "ResourceSlice",
