@@ -92,7 +92,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
         "hamiDecode": {"pool": "pdNccl"},
     },
     "HAMi over several cards": {
-        "vllm": {"hami": {"enabled": True, "acceptUnverifiedTransfer": True}},
+        "vllm": {"hami": {"enabled": True}},
         "role": {"sharing": {"mode": "hami", "gpu": "a100-80"}, "parallelism": {"tensor": 2}},
     },
     "HAMi with whole cards": {"vllm": {"hami": {"enabled": True}}},
@@ -113,6 +113,7 @@ BESIDE: dict[tuple[str, ...], dict[str, Any]] = {
     ("prefill", "drain", "preStopSeconds"): {
         "global": {"vllm": {"kvTransfer": {"nixl": {"leaseSeconds": 10}}}}
     },
+    ("sharing", "exclusive"): {"sharing": {"mode": "none"}},
     ("global", "vllm", "simulator", "enabled"): {"global": {"vllm": {"test": {"enabled": False}}}},
     ("frontDoor", "httpRoute", "enabled"): {"frontDoor": {"httpRoute": {"gateways": [{"name": "g"}]}}},
     ("global", "vllm", "model", "source", "type"): {
