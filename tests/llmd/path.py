@@ -16,6 +16,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -148,9 +149,8 @@ class DataPath:
 def here(text: str, absent: tuple[str, ...] = ()) -> str:
     """A rendered text with this machine's addresses."""
     for role in ("llmd-prefill", "llmd-decode"):
-        text = text.replace(
-            f"demo-{role}.default.svc.cluster.local.", NOBODY if role in absent else ADDRESSES[role]
-        )
+        name = rf"demo-{role}\.default\.svc(\.cluster\.local\.)?"
+        text = re.sub(name, NOBODY if role in absent else ADDRESSES[role], text)
     text = text.replace("demo-picker.default.svc.cluster.local.", "127.0.0.1")
     for own in ("0.0.0.0", "127.0.0.1, port_value: 19000", "127.0.0.1/19000"):
         text = text.replace(own, own.replace(own.split(",")[0].split("/")[0], ADDRESSES["proxy"]))

@@ -80,8 +80,7 @@ def test_the_picker_reads_the_engines_metrics(fleet: Fleet) -> None:
 
 def ready(fleet: Fleet) -> str:
     lines = fleet.fetch("127.0.0.1:9090/metrics", "http").splitlines()
-    (found,) = (line for line in lines if line.startswith("llm_d_epp_ready_endpoints{"))
-    return found
+    return next((line for line in lines if line.startswith("llm_d_epp_ready_endpoints{")), "not counted yet")
 
 
 def test_the_proxy_is_ready_when_it_trusts_the_picker(fleet: Fleet) -> None:

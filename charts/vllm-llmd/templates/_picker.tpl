@@ -96,7 +96,7 @@ metadata:
     {{- merge $checksum (deepCopy $picker.annotations) (deepCopy .root.Values.global.vllm.annotations) | toYaml | nindent 4 }}
 spec:
   enableServiceLinks: false
-  serviceAccountName: {{ include "vllm-llmd.pickerAccount" . }}
+  serviceAccountName: {{ include "vllm-llmd.pickerAccount" . | quote }}
   terminationGracePeriodSeconds: {{ add $picker.drainSeconds $picker.terminationGracePeriodSeconds }}
   securityContext:
     {{- include "vllm-llmd.plainPodSecurityContext" . | nindent 4 }}

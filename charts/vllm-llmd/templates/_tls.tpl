@@ -10,7 +10,7 @@ Parameters: root.
 {{- with .root.Values.global.vllm.tls.secretName -}}
 - name: tls
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
 {{- end -}}
 {{- end }}
 
