@@ -1,0 +1,159 @@
+"""Pods on nodes, one after the other: HAMi's, and those that the default scheduler counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vllm_phases.packing import hami
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from vllm_phases.packing.cards import GpuNode, Uses
+    from vllm_phases.packing.hami import Fit, Grant
+    from vllm_phases.packing.pods import Arrival, Workload
+    from vllm_phases.packing.wish import Wish
+
+UNREGISTERED = "node unregistered"
+SELECTOR = "node(s) didn't match Pod's node affinity/selector"
+CORDONED = "node(s) were unschedulable"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A pod on a node: the cards of each container by HAMi, or the resources that are counted."""
+
+    pod: Arrival
+    node: str
+    containers: tuple[tuple[Grant, ...], ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A pod that no node takes: for each reason, in the scheduler's words, on how many nodes.
+
+    error  why no node was even asked, "" otherwise
+    """
+
+    pod: Arrival
+    reasons: Mapping[str, int]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What came of it, and what is taken of each node in the end."""
+
+    nodes: tuple[GpuNode, ...]
+    placed: tuple[Placed, ...]
+    pending: tuple[Pending, ...]
+    uses: Mapping[str, Uses]
+
+
+def pack(
+    nodes: Iterable[GpuNode],
+    pods: Iterable[Arrival],
+    choose: Callable[[Arrival, Sequence[str]], str] = lambda pod, names: names[0],
+) -> Packing:
+    """Place pods in their order. Of equally good nodes `choose` takes one, by default the first."""
+    state = _Cluster(tuple(nodes), choose)
+    placed: list[Placed] = []
+    pending: list[Pending] = []
+    for pod in pods:
+        outcome = state.place(pod)
+        if isinstance(outcome, Placed):
+            placed.append(outcome)
+        else:
+            pending.append(outcome)
+    return Packing(state.nodes, tuple(placed), tuple(pending), state.uses)
+
+
+class _Cluster:
+    """Nodes and what is taken of them; an answer of a node is kept until something is placed there."""
+
+    def __init__(self, nodes: tuple[GpuNode, ...], choose: Callable[[Arrival, Sequence[str]], str]) -> None:
+        self.nodes, self.choose = nodes, choose
+        self.by_name = {node.name: node for node in nodes}
+        self.uses: dict[str, Uses] = {node.name: node.unused for node in nodes}
+        self.counted: dict[str, Counter[str]] = {node.name: Counter() for node in nodes}
+        self.guests: Counter[str] = Counter()
+        self.answers: dict[Wish, dict[str, Fit | str]] = {}
+
+    def place(self, pod: Arrival) -> Placed | Pending:
+        """Place one pod."""
+        workload = pod.workload
+        if workload.wish and workload.wish.error:
+            return Pending(pod, {}, workload.wish.error)
+        refusals: Counter[str] = Counter()
+        open_nodes = [node for node in self.nodes if self._open(node, workload, refusals)]
+        if workload.wish:
+            return self._by_hami(pod, workload.wish, open_nodes, refusals)
+        return self._counted(pod, open_nodes, refusals)
+
+    def _open(self, node: GpuNode, workload: Workload, refusals: Counter[str]) -> bool:
+        """Whether Kubernetes itself lets the pod onto the node."""
+        if not node.schedulable:
+            refusals[CORDONED] += 1
+        elif not node.selected(workload.selector):
+            refusals[SELECTOR] += 1
+        else:
+            return True
+        return False
+
+    def _by_hami(
+        self, pod: Arrival, wish: Wish, open_nodes: Sequence[GpuNode], refusals: Counter[str]
+    ) -> Placed | Pending:
+        """The fullest node that fits, or with the policy spread the emptiest one."""
+        answers = self.answers.setdefault(wish, {})
+        best: list[tuple[str, Fit]] = []
+        sign = -1 if wish.node_policy == "spread" else 1
+        for node in open_nodes:
+            answer = answers.get(node.name)
+            if answer is None:
+                uses = self.uses[node.name]
+                answer = hami.place(node, uses, wish) if node.cards else UNREGISTERED
+                answers[node.name] = answer
+            if isinstance(answer, str):
+                refusals[answer] += 1
+            elif not best or sign * answer.score > sign * best[0][1].score:
+                best = [(node.name, answer)]
+            elif answer.score == best[0][1].score:
+                best.append((node.name, answer))
+        if not best:
+            return Pending(pod, dict(refusals))
+        name = self.choose(pod, [name for name, _ in best])
+        fit = dict(best)[name]
+        self.uses[name] = fit.uses
+        for known in self.answers.values():
+            known.pop(name, None)
+        return Placed(pod, name, fit.containers)
+
+    def _counted(
+        self, pod: Arrival, open_nodes: Sequence[GpuNode], refusals: Counter[str]
+    ) -> Placed | Pending:
+        """The node with the fewest pods that has as many of each resource left."""
+        fitting = []
+        for node in open_nodes:
+            taken = self.counted[node.name]
+            short = next(
+                (
+                    name
+                    for name, count in pod.workload.counts.items()
+                    if node.countable.get(name, 0) - taken[name] < count
+                ),
+                "",
+            )
+            if short:
+                refusals[f"Insufficient {short}"] += 1
+            else:
+                fitting.append(node.name)
+        if not fitting:
+            return Pending(pod, dict(refusals))
+        fewest = min(self.guests[name] for name in fitting)
+        name = self.choose(pod, [name for name in fitting if self.guests[name] == fewest])
+        self.counted[name].update(pod.workload.counts)
+        self.guests[name] += 1
+        return Placed(pod, name, counts=pod.workload.counts)

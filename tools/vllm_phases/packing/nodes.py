@@ -1,0 +1,139 @@
+"""Nodes from a file: shapes under the key `nodes`, or the Node objects of a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from vllm_phases import catalogue
+from vllm_phases.finding import UsageError
+from vllm_phases.packing import shapes
+from vllm_phases.packing.cards import Card, GpuNode, MigProfile, Span
+from vllm_phases.packing.wish import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vllm_phases.sources.document import Node
+
+
+def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[GpuNode, ...]:
+    """The nodes in a file: shapes under the key `nodes`, or Node objects. UsageError for what is neither."""
+    from vllm_phases import sources
+    from vllm_phases.sources import yaml_reader
+    from vllm_phases.sources.document import Document
+    from vllm_phases.sources.files import STDIN_NAME
+
+    contents: dict[str, bytes] = {}
+    read_sources = sources.read((path,), stdin, contents=contents)
+    name, content = next(iter(contents.items()))
+    try:
+        trees, _ = yaml_reader.documents(content.decode("utf-8-sig", "replace"))
+    except yaml_reader.Unreadable:
+        trees = []
+    if len(trees) == 1 and isinstance(trees[0], dict) and "nodes" in trees[0]:
+        document = Document(name, "kubernetes", trees[0], content.decode("utf-8-sig"))
+        return _distinct(tuple(shapes.listed(document.root, hami)), name)
+    broken = next((found for found in read_sources.findings if found.location), None)
+    if broken and trees == []:
+        raise UsageError(f"{broken.location}: {broken.message}")
+    found = tuple(_object(node) for node in _node_objects(read_sources.documents))
+    if not found:
+        shown = "standard input" if name == STDIN_NAME else name
+        raise UsageError(
+            f"{shown}: no nodes here; give Node objects (kubectl get nodes -o yaml) or shapes under "
+            "`nodes:`, such as {nodes: [{count: 4, gpu: h100-80, cards: 8}]}"
+        )
+    return _distinct(found, name)
+
+
+def _node_objects(documents: Any) -> Iterator[Node]:
+    from vllm_phases.model.objects import objects
+
+    return (found.node for found in objects(documents) if found.kind == "Node")
+
+
+def _distinct(nodes: tuple[GpuNode, ...], file: str) -> tuple[GpuNode, ...]:
+    seen: set[str] = set()
+    for node in nodes:
+        if node.name in seen:
+            raise UsageError(f"{file}: two nodes are called {node.name}; give each a name of its own")
+        seen.add(node.name)
+    if len(nodes) > shapes.MOST:
+        raise UsageError(f"{file}: {len(nodes)} nodes; {shapes.MOST} are the most")
+    return nodes
+
+
+def _object(node: Node) -> GpuNode:
+    """A Node object: what HAMi registered in its annotations, and what the default scheduler counts."""
+    names = catalogue.facts("hami_scheduling")["nodeAnnotations"]["names"]
+    annotations = node.at("metadata", "annotations")
+    cards = _registered(annotations.at(names["cards"]), names["cards"])
+    cordoned = (part.strip() for part in annotations.text(names["cordoned"]).split(","))
+    patterns = [entry["pattern"] for entry in catalogue.facts("gpu_resources").values()]
+    countable = {
+        resource: quantity(amount.text()) or 0
+        for resource, amount in node.entries("status", "allocatable")
+        if any(re.fullmatch(pattern, resource) for pattern in patterns)
+    }
+    return GpuNode(
+        node.text("metadata", "name"),
+        cards,
+        _links(annotations.at(names["links"]), names["links"]),
+        frozenset(filter(None, cordoned)),
+        {} if cards else countable,
+        node.mapping("metadata", "labels"),
+        node.at("spec", "unschedulable").value is not True,
+    )
+
+
+def _registered(annotation: Node, name: str) -> tuple[Card, ...]:
+    """The cards in HAMi's annotation; UsageError where it is not what HAMi 2.8 and newer writes."""
+    entries = _json(annotation, name)
+    try:
+        return tuple(_card(entry) for entry in entries)
+    except (TypeError, ValueError, AttributeError, KeyError):
+        raise UsageError(
+            f"{annotation.location}: {name}: not the list of cards that HAMi writes since 2.8"
+        ) from None
+
+
+def _card(entry: Mapping[str, Any]) -> Card:
+    """A card; what is absent is nothing, as Go reads it, so that a card without health is not healthy."""
+    profiles = tuple(_profile(profile) for profile in entry.get("migProfiles") or ())
+    index, slots, memory, cores = (int(entry.get(key, 0)) for key in ("index", "count", "devmem", "devcore"))
+    kind, mode = str(entry.get("type", "")), str(entry.get("mode", ""))
+    numa, healthy = int(entry.get("numa", 0)), entry.get("health") is True
+    return Card(str(entry.get("id", "")), index, slots, memory, cores, kind, numa, mode, healthy, profiles)
+
+
+def _profile(entry: Mapping[str, Any]) -> MigProfile:
+    spans = tuple(Span(int(place.get("start", 0)), int(place["size"])) for place in entry["placements"])
+    memory, cores, slices = (int(entry.get(key, 0)) for key in ("memoryMB", "core", "sliceCount"))
+    return MigProfile(str(entry["name"]), memory, cores, slices, spans)
+
+
+def _links(annotation: Node, name: str) -> dict[str, dict[str, int]]:
+    try:
+        return {
+            str(entry["uuid"]): {str(key): int(value) for key, value in (entry.get("score") or {}).items()}
+            for entry in _json(annotation, name)
+        }
+    except (TypeError, ValueError, AttributeError, KeyError):
+        raise UsageError(f"{annotation.location}: {name}: not the scores that HAMi writes") from None
+
+
+def _json(annotation: Node, name: str) -> list[Any]:
+    if not annotation.text():
+        return []
+    try:
+        value = json.loads(annotation.text())
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, list):
+        raise UsageError(
+            f"{annotation.location}: {name}: not JSON; HAMi writes a JSON list since 2.8, and older ones are "
+            "not read"
+        )
+    return value

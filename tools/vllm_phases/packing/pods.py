@@ -1,0 +1,201 @@
+"""The pods of a release that want a GPU, in the order in which they come."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vllm_phases import catalogue
+from vllm_phases.packing import wish as wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from vllm_phases.model.pod import Pod
+    from vllm_phases.packing.wish import Wish
+
+# The order in which Helm creates kinds that have pods; others come after them, by name (helm v4.3.1:
+# pkg/release/util/kind_sorter.go). kubectl creates objects as they stand.
+_HELM = (
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+)
+_UNKNOWN_COUNT = ("DaemonSet", "CronJob")
+_NOT_SIMULATED = ("podAffinity", "podAntiAffinity", "nodeAffinity")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How HAMi is installed: its scheduler's policies, and whether its webhook is there."""
+
+    gpu_policy: str
+    node_policy: str
+    webhook: bool
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Equal pods of one object.
+
+    wish      what they ask of HAMi; None where the default scheduler places them
+    counts    the extended resources that the default scheduler counts for one pod
+    unknown   what may change where they go, and is not simulated
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    wish: Wish | None
+    counts: Mapping[str, int]
+    selector: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Kind and name; of a pod of a LeaderWorkerSet its part of the group too."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A pod, named as its controller would count it."""
+
+    name: str
+    workload: Workload
+
+
+def arrivals(pods: Iterable[Pod], settings: Settings, hami: bool) -> tuple[Arrival, ...]:
+    """Every pod with a GPU; all of one object before those of the next.
+
+    hami  whether HAMi knows any node; without one its webhook sends no pod to it
+    """
+    groups: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.as_written and pod.owner and pod.owner.kind not in _UNKNOWN_COUNT:
+            groups.setdefault(f"{pod.owner.namespace}/{pod.owner.id}", []).append(pod)
+    return tuple(arrival for group in groups.values() for arrival in _of_object(group, settings, hami))
+
+
+def in_helm_order(pods: Iterable[Pod]) -> list[Pod]:
+    """The pods as `helm install` creates their objects: by kind, then by name."""
+    order = {kind: place for place, kind in enumerate(_HELM)}
+    owned = [(pod.owner, pod) for pod in pods if pod.owner]
+    owned.sort(key=lambda pair: (order.get(pair[0].kind, len(order)), pair[0].kind, pair[0].name))
+    return [pod for _, pod in owned]
+
+
+def asks_hami(pod: Pod) -> bool:
+    """Whether a pod is written for HAMi: it names its scheduler, or asks for a share of a card."""
+    names = wishes.resource_names()
+    shares = {names[key] for key in ("memory", "percentage", "cores")}
+    return pod.spec.text("schedulerName") == _scheduler() or any(
+        shares & {*container.limits(), *container.requests()} for container in pod.containers
+    )
+
+
+def _scheduler() -> str:
+    name: str = catalogue.facts("hami_scheduling")["defaults"]["scheduler"]
+    return name
+
+
+def _of_object(group: list[Pod], settings: Settings, hami: bool) -> Iterator[Arrival]:
+    """The pods of one object; a LeaderWorkerSet makes groups of a leader and its workers."""
+    owner = group[0].owner
+    assert owner is not None
+    known = {pod.group: found for pod in group if (found := _workload(pod, settings, hami))}
+    if owner.kind != "LeaderWorkerSet":
+        for number in range(_replicas(group[0])):
+            yield from (Arrival(f"{owner.name}-{number}", one) for one in known.values())
+        return
+    worker = known.get("workerTemplate")
+    leader = known.get("leaderTemplate") if any(pod.group == "leaderTemplate" for pod in group) else worker
+    for number in range(_replicas(group[0])):
+        for member in range(owner.node.number("spec", "leaderWorkerTemplate", "size") or 1):
+            if one := worker if member else leader:
+                yield Arrival(f"{owner.name}-{number}" + (f"-{member}" if member else ""), one)
+
+
+def _replicas(pod: Pod) -> int:
+    owner = pod.owner
+    assert owner is not None
+    if owner.kind == "Pod":
+        return 1
+    if owner.kind == "Job":
+        return owner.node.number("spec", "parallelism") or 1
+    count = pod.replicas
+    return 1 if count is None else max(count, 0)
+
+
+def _workload(pod: Pod, settings: Settings, hami: bool) -> Workload | None:
+    """What the pods of a template want; None where that is no GPU."""
+    owner = pod.owner
+    assert owner is not None
+    counts = _counts(pod)
+    by_hami, webhook = _scheduled_by(pod, settings, hami)
+    wish = _wish(pod, settings, webhook) if by_hami else None
+    if not counts and not (wish and (wish.asks or wish.error)):
+        return None
+    role = {"leaderTemplate": " (leader)", "workerTemplate": " (worker)"}.get(pod.group, "")
+    selector = pod.spec.mapping("nodeSelector")
+    unknown = tuple(_unknown(pod))
+    return Workload(owner.kind, owner.name + role, owner.namespace, wish, counts, selector, unknown)
+
+
+def _scheduled_by(pod: Pod, settings: Settings, hami: bool) -> tuple[bool, bool]:
+    """Whether HAMi's scheduler places a pod, and whether its webhook has seen it."""
+    defaults = catalogue.facts("hami_scheduling")["defaults"]
+    named = pod.spec.text("schedulerName")
+    seen = settings.webhook and hami and pod.labels.get(defaults["ignoreLabel"]) != "ignore"
+    if named == defaults["scheduler"]:
+        return True, seen
+    taken = seen and named in ("", "default-scheduler")
+    return taken and any(wishes.asks_resource(container) for container in pod.containers), seen
+
+
+def _wish(pod: Pod, settings: Settings, webhook: bool) -> Wish:
+    first = tuple(wishes.ask(container, webhook) for container in pod.containers if container.init)
+    together = tuple(wishes.ask(container, webhook) for container in pod.containers if not container.init)
+    found = wishes.wish(first, together, pod.annotations, settings.gpu_policy, settings.node_policy)
+    return wishes.refused(found, pod, webhook)
+
+
+def _counts(pod: Pod) -> dict[str, int]:
+    """GPU resources as the default scheduler counts them: the sum, or the largest init container."""
+    together: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for container in pod.containers:
+        for name, node in {**container.requests(), **container.limits()}.items():
+            if _is_gpu(name):
+                number = wishes.quantity(node.text()) or 0
+                if container.init:
+                    most[name] = max(most[name], number)
+                else:
+                    together[name] += number
+    return {name: count for name, count in sorted((together | most).items()) if count}
+
+
+def _is_gpu(resource: str) -> bool:
+    shares = set(wishes.resource_names().values()) - {wishes.resource_names()["cards"]}
+    patterns = (entry["pattern"] for entry in catalogue.facts("gpu_resources").values())
+    return resource in shares or any(re.fullmatch(pattern, resource) for pattern in patterns)
+
+
+def _unknown(pod: Pod) -> Iterator[str]:
+    """What else decides where a pod goes; no preference does, because HAMi leaves one node to choose."""
+    for name in _NOT_SIMULATED:
+        if pod.spec.at("affinity", name, "requiredDuringSchedulingIgnoredDuringExecution"):
+            yield f"required {name}"
+    for constraint in pod.spec.items("topologySpreadConstraints"):
+        if constraint.text("whenUnsatisfiable") != "ScheduleAnyway":
+            yield "topologySpreadConstraints"
+            break
+    if any(list(container.node.items("resources", "claims")) for container in pod.containers):
+        yield "resource claims"
