@@ -24,6 +24,7 @@ _COMMANDS = {
     "lint": "Judge any vLLM deployment: Kubernetes objects, docker compose files, shell commands.",
     "explain": "Print why a rule of the linter exists, with examples.",
     "rules": "List the rules of the linter, or write docs/rules.md.",
+    "pack": "Show on which cards HAMi would put the pods of a release, and what stays Pending.",
     "render": "Print the manifests of one set of values, as `helm template` does.",
     "schema": "Make the charts' schemas, default values and documentation from schemas/*.yaml.",
     "catalogue": "What each vLLM release knows: flags, environment variables, connectors and kv-transfer "

@@ -23,11 +23,16 @@ CORDONED = "node(s) were unschedulable"
 
 @dataclass(frozen=True)
 class Placed:
-    """A pod on a node: the cards of each container by HAMi, or the resources that are counted."""
+    """A pod on a node.
+
+    containers, added  by HAMi: the cards of each container, and what the pod takes of each card of the node
+    counts             by the default scheduler: the resources that it counts
+    """
 
     pod: Arrival
     node: str
     containers: tuple[tuple[Grant, ...], ...] = ()
+    added: Uses = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -45,9 +50,10 @@ class Pending:
 
 @dataclass(frozen=True)
 class Packing:
-    """What came of it, and what is taken of each node in the end."""
+    """What came of it: the pods as they came, and what is taken of each node in the end."""
 
     nodes: tuple[GpuNode, ...]
+    arrivals: tuple[Arrival, ...]
     placed: tuple[Placed, ...]
     pending: tuple[Pending, ...]
     uses: Mapping[str, Uses]
@@ -59,7 +65,7 @@ def pack(
     choose: Callable[[Arrival, Sequence[str]], str] = lambda pod, names: names[0],
 ) -> Packing:
     """Place pods in their order. Of equally good nodes `choose` takes one, by default the first."""
-    state = _Cluster(tuple(nodes), choose)
+    state, pods = _Cluster(tuple(nodes), choose), tuple(pods)
     placed: list[Placed] = []
     pending: list[Pending] = []
     for pod in pods:
@@ -68,7 +74,7 @@ def pack(
             placed.append(outcome)
         else:
             pending.append(outcome)
-    return Packing(state.nodes, tuple(placed), tuple(pending), state.uses)
+    return Packing(state.nodes, pods, tuple(placed), tuple(pending), state.uses)
 
 
 class _Cluster:
@@ -126,10 +132,10 @@ class _Cluster:
             return Pending(pod, dict(refusals))
         name = self.choose(pod, [name for name, _ in best])
         fit = dict(best)[name]
-        self.uses[name] = fit.uses
+        self.uses[name] = tuple(old.plus(*new) for old, new in zip(self.uses[name], fit.added, strict=True))
         for known in self.answers.values():
             known.pop(name, None)
-        return Placed(pod, name, fit.containers)
+        return Placed(pod, name, fit.containers, fit.added)
 
     def _counted(
         self, pod: Arrival, open_nodes: Sequence[GpuNode], refusals: Counter[str]

@@ -42,13 +42,14 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """A pod on a node: the grants of each container, init containers first, and what is taken afterwards.
+    """A pod on a node: the grants of each container, init containers first.
 
+    added  what the pod takes of each card of the node
     score  of the node before the pod came: how full it was
     """
 
     containers: tuple[tuple[Grant, ...], ...]
-    uses: Uses
+    added: Uses
     score: float
 
 
@@ -67,17 +68,17 @@ def place(node: GpuNode, uses: Uses, wish: Wish) -> Fit | str:
         if isinstance(got, str):
             return got
         together.append(got)
-    return Fit((*first, *together), _after(uses, first, together), _fullness(node, uses))
+    return Fit((*first, *together), _added(len(uses), first, together), _fullness(node, uses))
 
 
-def _after(uses: Uses, first: list[tuple[Grant, ...]], together: list[tuple[Grant, ...]]) -> Uses:
-    """What is taken once the pod is there: the sum of its containers, or the largest init container."""
-    added = [Use()] * len(uses)
+def _added(cards: int, first: list[tuple[Grant, ...]], together: list[tuple[Grant, ...]]) -> Uses:
+    """What a pod takes of each card: the sum of its containers, or the largest init container."""
+    added = [Use()] * cards
     for grant in itertools.chain.from_iterable(together):
         added[grant.card] = added[grant.card].plus(1, grant.memory, grant.cores, _spans(grant))
     for grant in itertools.chain.from_iterable(first):
         added[grant.card] = added[grant.card].most(Use(1, grant.memory, grant.cores, _spans(grant)))
-    return tuple(old.plus(*new) for old, new in zip(uses, added, strict=True))
+    return tuple(added)
 
 
 def _spans(grant: Grant) -> tuple[Span, ...]:

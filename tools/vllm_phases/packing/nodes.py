@@ -38,7 +38,7 @@ def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[GpuNode, ...]
     broken = next((found for found in read_sources.findings if found.location), None)
     if broken and trees == []:
         raise UsageError(f"{broken.location}: {broken.message}")
-    found = tuple(_object(node) for node in _node_objects(read_sources.documents))
+    found = tuple(from_object(node) for node in _node_objects(read_sources.documents))
     if not found:
         shown = "standard input" if name == STDIN_NAME else name
         raise UsageError(
@@ -65,7 +65,7 @@ def _distinct(nodes: tuple[GpuNode, ...], file: str) -> tuple[GpuNode, ...]:
     return nodes
 
 
-def _object(node: Node) -> GpuNode:
+def from_object(node: Node) -> GpuNode:
     """A Node object: what HAMi registered in its annotations, and what the default scheduler counts."""
     names = catalogue.facts("hami_scheduling")["nodeAnnotations"]["names"]
     annotations = node.at("metadata", "annotations")
