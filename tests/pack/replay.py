@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vllm_phases.model import Document, Release
-from vllm_phases.packing import cluster, nodes, pods
+from vllm_phases.packing import cluster, hami, nodes, pods
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +65,10 @@ def _root(tree: Json) -> Any:
 
 def _placed(one: Placed, node: GpuNode) -> Json:
     """The cards in the words of HAMi's annotation: containers end with a semicolon, cards with a colon."""
+    told = [got for got in one.containers if got or hami.writes_empty(node)]
     cards = "".join(
         "".join(f"{node.cards[got.card].id},NVIDIA,{got.memory},{got.cores}:" for got in container) + ";"
-        for container in one.containers
+        for container in told
     )
     return {"node": one.node, "cards": cards}
 

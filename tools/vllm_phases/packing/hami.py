@@ -68,7 +68,18 @@ def place(node: GpuNode, uses: Uses, wish: Wish) -> Fit | str:
         if isinstance(got, str):
             return got
         together.append(got)
-    return Fit((*first, *together), _added(len(uses), first, together), _fullness(node, uses))
+    told = [got for got in (*first, *together) if got or writes_empty(node)]
+    split = len(wish.first)
+    return Fit((*first, *together), _added(len(uses), told[:split], told[split:]), _fullness(node, uses))
+
+
+def writes_empty(node: GpuNode) -> bool:
+    """Whether HAMi writes down a container without a GPU; only where a card's type is the bare vendor's name.
+
+    Elsewhere it is forgotten (v2.10.0 keeps it under the card's type, not under the vendor), and the next
+    containers move up: the first one with a GPU then counts as the init container without one.
+    """
+    return any(card.type == _VENDOR for card in node.cards)
 
 
 def _added(cards: int, first: list[tuple[Grant, ...]], together: list[tuple[Grant, ...]]) -> Uses:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vllm_phases.packing import cluster
+from vllm_phases.packing.wish import annotation_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from vllm_phases.model.pod import Pod
     from vllm_phases.packing.cluster import Packing
-    from vllm_phases.packing.pods import Arrival
+    from vllm_phases.packing.pods import Arrival, Workload
 
 _MOST_STABLE = 12  # Go's sort keeps the order of so many equal cards, and not of more
 
 
 def notes(packing: Packing, pods: Iterable[Pod]) -> Iterator[str]:
     """Each note as a sentence."""
+    yield from _packed_tighter(packing)
     yield from _other_order(packing)
     for workload in dict.fromkeys(pod.workload.id for pod in packing.arrivals):
         unknown = next(pod.workload.unknown for pod in packing.arrivals if pod.workload.id == workload)
@@ -29,6 +32,27 @@ def notes(packing: Packing, pods: Iterable[Pod]) -> Iterator[str]:
     for pod in pods:
         if pod.owner and not pod.as_written:
             yield f"{pod.owner.id} is left out: its controller decides what its pods are"
+
+
+def _packed_tighter(packing: Packing) -> Iterator[str]:
+    """Whether fewer pods stay Pending when those that share cards fill one before they take the next."""
+    tighter = {pod.workload: _binpacked(pod.workload) for pod in packing.arrivals}
+    names = ", ".join(old.id for old, new in tighter.items() if old is not new)
+    if not packing.pending or not names:
+        return
+    pods = [replace(pod, workload=tighter[pod.workload]) for pod in packing.arrivals]
+    better = len(packing.pending) - len(cluster.pack(packing.nodes, pods).pending)
+    if better > 0:
+        annotation = annotation_names()["gpuPolicy"]
+        yield f"with {annotation}: binpack on the pods of {names}, {better} fewer would stay Pending"
+
+
+def _binpacked(workload: Workload) -> Workload:
+    """The workload with the policy binpack, where it shares cards and has another one."""
+    wish = workload.wish
+    if wish is None or wish.has_policy("binpack") or not any(ask.shares for ask in wish.together if ask):
+        return workload
+    return replace(workload, wish=replace(wish, gpu_policy="binpack"))
 
 
 def _other_order(packing: Packing) -> Iterator[str]:

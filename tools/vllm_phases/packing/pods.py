@@ -41,7 +41,7 @@ class Settings:
     webhook: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Workload:
     """Equal pods of one object.
 

@@ -31,6 +31,11 @@ class Ask(NamedTuple):
     percentage: int
     cores: int
 
+    @property
+    def shares(self) -> bool:
+        """Whether it leaves a part of the card to others."""
+        return (bool(self.memory) or self.percentage < _WHOLE) and self.cores < _WHOLE
+
     def memory_of(self, whole: int) -> int:
         """MiB of a card with so many MiB."""
         return self.memory or whole * self.percentage // 100

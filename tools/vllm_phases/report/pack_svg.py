@@ -41,7 +41,14 @@ def report(picture: Picture, stuck: Sequence[Stuck]) -> str:
     top = _MARGIN + 18.0
     placed, came = sum(row.placed for row in picture.rows), sum(row.came for row in picture.rows)
     nodes = sum(len(panel.names) for panel in picture.panels)
-    parts.append(_text(_MARGIN, top, f"{placed} of {came} pods placed on {nodes} nodes", "t"))
+    parts.append(
+        _text(
+            _MARGIN,
+            top,
+            f"{placed} of {came} pods placed on {nodes} {'node' if nodes == 1 else 'nodes'}",
+            "t",
+        )
+    )
     top = _legend(parts, picture, top + 14)
     top = _panels(parts, picture.panels[:_MOST_PANELS], top + 10)
     if more := sum(len(panel.names) for panel in picture.panels[_MOST_PANELS:]):
