@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -82,8 +82,9 @@ class Listener(BaseHTTPRequestHandler):
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        with suppress(BrokenPipeError):  # kube-scheduler no longer waits for a pod that was taken away
+            self.end_headers()
+            self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -27,7 +27,7 @@ gpu  6 x NVIDIA H100 80GB HBM3, 81559 MiB
   2-5 │a██████████████████a██████████████████··│ 78000 MiB, 2 of 10 slots
 
 a ██ Deployment/chat-decode   8 of 8 placed  1 x 39000 MiB
-b ██ Deployment/chat-prefill  2 of 2 placed  1 x 100 %, cores 100 %
+b ██ Deployment/chat-prefill  2 of 2 placed  1 x whole card
 """
 WITHOUT_BINPACK = """\
 6 of 8 pods placed on 6 of 6 cards, 1 node
@@ -36,7 +36,7 @@ gpu  6 x NVIDIA H100 80GB HBM3, 81559 MiB
   0-5 │a██████████████████·····················│ 39000 MiB
 
 a ██ Deployment/chat-decode   6 of 6 placed  1 x 39000 MiB
-b ██ Deployment/chat-prefill  0 of 2 placed  1 x 100 %, cores 100 %
+b ██ Deployment/chat-prefill  0 of 2 placed  1 x whole card
 
 Pending: 2 of Deployment/chat-prefill (chat-prefill-0, chat-prefill-1)
   1 node: 6/6 CardInsufficientMemory

@@ -107,9 +107,9 @@ def size(workload: Workload) -> str:
         return ", ".join(f"{name}: {count}" for name, count in workload.counts.items())
     parts = []
     for ask in filter(None, (*workload.wish.first, *workload.wish.together)):
-        memory = f"{ask.memory} MiB" if ask.memory else f"{ask.percentage} %"
-        cores = f", cores {ask.cores} %" if ask.cores else ""
-        parts.append(f"{ask.cards} x {memory}{cores}")
+        memory = f"{ask.memory} MiB" if ask.memory else f"{ask.percentage} % of a card"
+        cores = f", {ask.cores} % of its cores" if ask.cores else ""
+        parts.append(f"{ask.cards} x {memory}{cores}" if ask.shares else f"{ask.cards} x whole card")
     return " + ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
@@ -17,7 +18,7 @@ _MOST_PANELS = 60
 _WIDTH, _MARGIN, _GAP = 1000, 32, 20
 _COLUMN, _HEIGHT, _SPACE = 46, 132, 8
 _PAD, _HEAD, _FOOT = 14, 46, 44
-_LINE = 22
+_LINE, _LETTERS = 22, 135
 # Colours that differ for those who see red and green alike (Okabe and Ito).
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8d6cab", "#7a7a00")
 _STYLE = """
@@ -55,7 +56,7 @@ def report(picture: Picture, stuck: Sequence[Stuck]) -> str:
         parts.append(_text(_MARGIN, top + 16, f"… and {more} more nodes", "s d"))
         top += _LINE
     for line, kind in _pending(stuck):
-        top += _LINE
+        top += _LINE if kind != "n p" else _LINE + 8
         parts.append(_text(_MARGIN, top, line, kind))
     height = round(top + _MARGIN)
     head = (
@@ -124,7 +125,7 @@ def _card(tile: Tile, left: float, top: float) -> Iterator[str]:
     """A column; the shares stand on each other, and a card that is closed is hatched where it is free."""
     box = f'x="{left:.0f}" y="{top:.0f}" width="{_COLUMN}" height="{_HEIGHT}" rx="4"'
     yield f'<rect class="card" {box}/>'
-    if tile.note:
+    if tile.note and tile.taken < tile.memory:
         yield f'<rect class="off" {box} opacity=".45"/>'
     bottom = top + _HEIGHT
     for share in tile.shares:
@@ -163,9 +164,9 @@ def _pending(stuck: Sequence[Stuck]) -> Iterator[tuple[str, str]]:
         yield f"Pending: {len(one.pods)} of {one.workload.id}", "n p"
         for count, reason in one.reasons[:4]:
             yield f"{count} {'node' if count == 1 else 'nodes'}: {reason}", "s"
-        yield from ((line, "s d") for line in one.advice[:4])
+        yield from ((part, "s d") for line in one.advice[:4] for part in textwrap.wrap(line, _LETTERS))
 
 
 def _text(x: float, y: float, words: str, kind: str) -> str:
-    shown = words if len(words) <= 150 else words[:149] + "…"
+    shown = textwrap.shorten(words, _LETTERS, placeholder=" …") if len(words) > _LETTERS else words
     return f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}" xml:space="preserve">{escape(shown)}</text>'
