@@ -21,31 +21,38 @@ if TYPE_CHECKING:
 def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[GpuNode, ...]:
     """The nodes in a file: shapes under the key `nodes`, or Node objects. UsageError for what is neither."""
     from vllm_phases import sources
-    from vllm_phases.sources import yaml_reader
-    from vllm_phases.sources.document import Document
-    from vllm_phases.sources.files import STDIN_NAME
 
     contents: dict[str, bytes] = {}
-    read_sources = sources.read((path,), stdin, contents=contents)
+    given = sources.read((path,), stdin, contents=contents)
+    if len(contents) != 1:
+        raise UsageError(f"--nodes {path}: a folder; name one file")
     name, content = next(iter(contents.items()))
-    try:
-        trees, _ = yaml_reader.documents(content.decode("utf-8-sig", "replace"))
-    except yaml_reader.Unreadable:
-        trees = []
-    if len(trees) == 1 and isinstance(trees[0], dict) and "nodes" in trees[0]:
-        document = Document(name, "kubernetes", trees[0], content.decode("utf-8-sig"))
-        return _distinct(tuple(shapes.listed(document.root, hami)), name)
-    broken = next((found for found in read_sources.findings if found.location), None)
-    if broken and trees == []:
+    if (root := _shape_list(name, content)) is not None:
+        return _distinct(tuple(shapes.listed(root, hami)), name)
+    if broken := next((found for found in given.findings if found.severity.value == "error"), None):
         raise UsageError(f"{broken.location}: {broken.message}")
-    found = tuple(from_object(node) for node in _node_objects(read_sources.documents))
+    found = tuple(from_object(node) for node in _node_objects(given.documents))
     if not found:
-        shown = "standard input" if name == STDIN_NAME else name
         raise UsageError(
-            f"{shown}: no nodes here; give Node objects (kubectl get nodes -o yaml) or shapes under "
+            f"{name}: no nodes here; give Node objects (kubectl get nodes -o yaml) or shapes under "
             "`nodes:`, such as {nodes: [{count: 4, gpu: h100-80, cards: 8}]}"
         )
     return _distinct(found, name)
+
+
+def _shape_list(name: str, content: bytes) -> Node | None:
+    """The document of a file of shapes; None where it is another file."""
+    from vllm_phases.sources import yaml_reader
+    from vllm_phases.sources.document import Document
+
+    try:
+        text = content.decode("utf-8-sig")
+        trees, _ = yaml_reader.documents(text)
+    except (UnicodeDecodeError, yaml_reader.Unreadable):
+        return None
+    if len(trees) == 1 and isinstance(trees[0], dict) and "nodes" in trees[0]:
+        return Document(name, "kubernetes", trees[0], text).root
+    return None
 
 
 def _node_objects(documents: Any) -> Iterator[Node]:

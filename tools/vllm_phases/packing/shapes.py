@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST = 100_000
 _SHAPE_KEYS = frozenset(
-    ("name", "count", "gpu", "cards", "memory", "slots", "numa", "type", "mode", "scheduler", "labels",
+    ("name", "count", "gpu", "cards", "memory", "slots", "numa", "type", "scheduler", "labels",
      "resources", "memoryScaling", "coreScaling")
 )  # fmt: skip
 
@@ -27,7 +27,8 @@ def usual(count: int, gpu: str | None, hami: bool) -> tuple[GpuNode, ...]:
         raise UsageError(f"--nodes {count}: give a number from 1 to {MOST}, or a file with nodes")
     name = gpu or default_gpu()
     entry = _shape_entry(name, "--gpu")
-    cards = _cards(name, entry["type"], entry["cards"], _spread(entry["cards"], entry["numa"]))
+    numa = _spread(entry["cards"], entry["numa"])
+    cards = _cards(entry["type"], _defaults()["slots"], _memory(name), 100, numa)
     whole = {resource_names()["cards"]: len(cards)}
     width = len(str(count - 1))
     names = (f"node-{number:0{width}}" for number in range(count))
@@ -69,7 +70,7 @@ def _shape(shape: Node, index: int, hami: bool) -> Iterator[GpuNode]:
     if scheduler == "default":
         countable.setdefault(resource_names()["cards"], len(cards))
         cards = ()
-    name = shape.text("name") or f"node-{chr(ord('a') + index % 26)}"
+    name = shape.text("name") or f"node-{index}"
     for number in range(count):
         own = name if count == 1 and shape.at("name") else f"{name}-{number:0{len(str(count - 1))}}"
         yield GpuNode(own, cards, countable=countable, labels=labels)
@@ -77,23 +78,14 @@ def _shape(shape: Node, index: int, hami: bool) -> Iterator[GpuNode]:
 
 def _shape_cards(shape: Node) -> tuple[Card, ...]:
     name = shape.text("gpu") or default_gpu()
-    entry = _shape_entry(name, f"{shape.at('gpu').location}: gpu") if name else {}
+    entry = _shape_entry(name, f"{shape.at('gpu').location}: gpu")
     count = _number(shape, "cards", entry["cards"], 0, 64)
     memory = _number(shape, "memory", _memory(name), 1, 2**31 - 1)
     slots = _number(shape, "slots", _defaults()["slots"], 1, 1000)
-    mode = shape.text("mode") or "hami-core"
-    if mode != "hami-core":
-        raise UsageError(
-            f"{shape.at('mode').location}: mode: {mode}: a shape has whole cards (hami-core); for MIG by "
-            "HAMi give Node objects, whose annotation has the profiles"
-        )
     scaled = int(memory * _factor(shape, "memoryScaling"))
     cores = int(100 * _factor(shape, "coreScaling"))
     numa = _numa(shape, count, entry["numa"])
-    kind = shape.text("type") or entry["type"]
-    return tuple(
-        Card(f"GPU-{index}", index, slots, scaled, cores, kind, numa[index]) for index in range(count)
-    )
+    return _cards(shape.text("type") or entry["type"], slots, scaled, cores, numa)
 
 
 def _numa(shape: Node, cards: int, usual_count: int) -> list[int]:
@@ -159,6 +151,7 @@ def _defaults() -> dict[str, Any]:
     return catalogue.facts("hami_scheduling")["defaults"]
 
 
-def _cards(name: str, kind: str, count: int, numa: list[int]) -> tuple[Card, ...]:
-    slots, memory = _defaults()["slots"], _memory(name)
-    return tuple(Card(f"GPU-{index}", index, slots, memory, 100, kind, numa[index]) for index in range(count))
+def _cards(kind: str, slots: int, memory: int, cores: int, numa: list[int]) -> tuple[Card, ...]:
+    return tuple(
+        Card(f"GPU-{index}", index, slots, memory, cores, kind, group) for index, group in enumerate(numa)
+    )

@@ -1,0 +1,139 @@
+"""Which pods come, who schedules them, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .conftest import decode, deployment, prefill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .conftest import Outcome
+
+    Pack = Callable[..., Outcome]
+
+GPU, MEMORY, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
+HAMI_NODE = "nodes: [{name: gpu, cards: 2, scheduler: hami}]"
+
+
+def taken(pack: Pack, *objects: dict[str, Any], words: tuple[str, ...] = (), nodes: str = HAMI_NODE) -> Any:
+    """The cards of the first container of each placed pod: [card, MiB, cores]."""
+    Path("nodes.yaml").write_text(nodes)
+    done = pack("--nodes", "nodes.yaml", "--format", "json", *words, objects=list(objects))
+    placed = json.loads(done.out)["placed"]
+    return [
+        [[got["card"], got["memory"], got["cores"]] for got in next(filter(None, one["containers"]))]
+        for one in placed
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "got"),
+    [
+        ({GPU: 1}, [1, 81559, 100]),
+        ({MEMORY: 500}, [1, 500, 0]),
+        ({GPU: 1, MEMORY: 500}, [1, 500, 0]),
+        ({GPU: 1, "nvidia.com/gpumem-percentage": 100}, [1, 81559, 100]),
+        ({GPU: 1, "nvidia.com/gpumem-percentage": 50}, [1, 40779, 0]),
+        ({GPU: 1, CORES: 30}, [1, 81559, 30]),
+    ],
+)
+def test_the_webhook_completes_a_request(pack: Pack, limits: dict[str, int], got: list[int]) -> None:
+    assert taken(pack, deployment("one", 1, limits, schedulerName="")) == [[got]]
+
+
+def test_without_the_webhook_a_whole_card_is_not_exclusive(pack: Pack) -> None:
+    assert taken(pack, deployment("one", 1, {GPU: 1}), words=("--no-webhook",)) == [[[1, 81559, 0]]]
+
+
+def test_a_pod_that_the_webhook_ignores_finds_no_plain_node(pack: Pack) -> None:
+    Path("nodes.yaml").write_text(HAMI_NODE)
+    ignored = deployment("one", 1, {GPU: 1}, schedulerName="", labels={"hami.io/webhook": "ignore"})
+    done = pack("--nodes", "nodes.yaml", objects=[ignored])
+    assert (done.code, "1 node: Insufficient nvidia.com/gpu" in done.out) == (1, True)
+
+
+def test_a_privileged_pod_is_refused(pack: Pack) -> None:
+    one = decode(1)
+    one["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    done = pack("--nodes", "1", objects=[one])
+    assert (done.code, "refuses privileged containers" in done.out) == (1, True)
+
+
+def test_wrong_weights_are_told(pack: Pack) -> None:
+    one = deployment("one", 1, {GPU: 1}, annotations={"hami.io/device-scoring-weights": "slot=1"})
+    done = pack("--nodes", "1", objects=[one])
+    assert (
+        "hami.io/device-scoring-weights: slot=1: write slot=1,core=1,memory=1, not all of them 0" in done.out
+    )
+
+
+def test_a_node_is_selected_by_its_labels(pack: Pack) -> None:
+    nodes = "nodes: [{name: a, labels: {pool: left}}, {name: b, labels: {pool: right}}]"
+    Path("nodes.yaml").write_text(nodes)
+    one = deployment("one", 1, {GPU: 1}, nodeSelector={"pool": "right"})
+    done = pack("--nodes", "nodes.yaml", "--format", "json", objects=[one])
+    assert json.loads(done.out)["placed"][0]["node"] == "b"
+    lost = deployment("one", 1, {GPU: 1}, nodeSelector={"pool": "z"})
+    done = pack("--nodes", "nodes.yaml", objects=[lost])
+    assert "2 nodes: node(s) didn't match Pod's node affinity/selector" in done.out
+
+
+def test_a_closed_node_takes_nobody(pack: Pack) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "spec": {"unschedulable": True}}
+    Path("nodes.yaml").write_text(json.dumps(node))
+    done = pack("--nodes", "nodes.yaml", objects=[decode(1)])
+    assert "1 node: node(s) were unschedulable" in done.out
+
+
+def test_a_node_that_hami_does_not_know(pack: Pack) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    Path("nodes.yaml").write_text(json.dumps(node))
+    done = pack("--nodes", "nodes.yaml", objects=[decode(1)])
+    assert "node unregistered: HAMi knows no card of the node. Set the label gpu=on on the node" in done.out
+
+
+def test_the_scheduler_may_have_other_policies(pack: Pack) -> None:
+    two = decode(2, policy="")
+    assert [one[0][0] for one in taken(pack, two)] == [1, 0]
+    assert [one[0][0] for one in taken(pack, two, words=("--gpu-policy", "binpack"))] == [1, 1]
+
+
+def test_what_is_not_simulated_is_told(pack: Pack) -> None:
+    affinity = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+    }
+    constraint = [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+    one = deployment("one", 1, {GPU: 1}, affinity=affinity, topologySpreadConstraints=constraint)
+    done = pack("--nodes", "1", objects=[one])
+    assert done.out.endswith(
+        "note: Deployment/one has required podAntiAffinity and topologySpreadConstraints, which are not simulated\n"
+    )
+
+
+def test_the_order_of_manifests_is_kept(pack: Pack) -> None:
+    assert [one[0][2] for one in taken(pack, prefill(1), decode(1))] == [100, 0]
+    assert [one[0][2] for one in taken(pack, decode(1), prefill(1))] == [0, 100]
+
+
+def test_no_color(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in pack("--nodes", "1", objects=[decode(1)]).out
+
+
+def test_a_statefulset_a_job_and_a_pod(pack: Pack) -> None:
+    template = decode()["spec"]["template"]
+    stateful = {**decode(2), "kind": "StatefulSet"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job"},
+        "spec": {"template": template},
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": template["spec"]}
+    assert len(taken(pack, stateful, job, pod)) == 4
