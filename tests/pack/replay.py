@@ -30,7 +30,7 @@ def replay(scenario: Scenario, recorded: Sequence[Json]) -> tuple[list[Json], in
     def choose(pod: Arrival, names: Sequence[str]) -> str:
         nonlocal ties
         ties += len(names) > 1
-        wanted = str(recorded[int(pod.name.rpartition("-p")[2].removesuffix("-0"))].get("node"))
+        wanted = str(recorded[int(pod.name.rpartition("-p")[2])].get("node"))
         return wanted if wanted in names else names[0]
 
     gpu_nodes = tuple(nodes.from_object(_root(node)) for node in scenario.node_objects())

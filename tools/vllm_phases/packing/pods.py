@@ -107,27 +107,33 @@ def _scheduler() -> str:
 
 
 def _of_object(group: list[Pod], settings: Settings, hami: bool) -> Iterator[Arrival]:
-    """The pods of one object; a LeaderWorkerSet makes groups of a leader and its workers."""
+    """The pods of one object."""
     owner = group[0].owner
     assert owner is not None
     known = {pod.group: found for pod in group if (found := _workload(pod, settings, hami))}
-    if owner.kind != "LeaderWorkerSet":
+    if owner.kind == "LeaderWorkerSet":
+        if all(pod.group != "leaderTemplate" for pod in group) and "workerTemplate" in known:
+            known["leaderTemplate"] = known["workerTemplate"]
+        size = owner.node.number("spec", "leaderWorkerTemplate", "size") or 1
+        yield from _groups(owner.name, _replicas(group[0]), size, known)
+    elif owner.kind == "Pod":
+        yield from (Arrival(owner.name, one) for one in known.values())
+    else:
         for number in range(_replicas(group[0])):
             yield from (Arrival(f"{owner.name}-{number}", one) for one in known.values())
-        return
-    worker = known.get("workerTemplate")
-    leader = known.get("leaderTemplate") if any(pod.group == "leaderTemplate" for pod in group) else worker
-    for number in range(_replicas(group[0])):
-        for member in range(owner.node.number("spec", "leaderWorkerTemplate", "size") or 1):
-            if one := worker if member else leader:
-                yield Arrival(f"{owner.name}-{number}" + (f"-{member}" if member else ""), one)
+
+
+def _groups(name: str, count: int, size: int, known: Mapping[str, Workload]) -> Iterator[Arrival]:
+    """The groups of a LeaderWorkerSet: each a leader and its workers."""
+    for number in range(count):
+        for member in range(size):
+            if one := known.get("workerTemplate" if member else "leaderTemplate"):
+                yield Arrival(f"{name}-{number}" + (f"-{member}" if member else ""), one)
 
 
 def _replicas(pod: Pod) -> int:
     owner = pod.owner
     assert owner is not None
-    if owner.kind == "Pod":
-        return 1
     if owner.kind == "Job":
         return owner.node.number("spec", "parallelism") or 1
     count = pod.replicas

@@ -76,7 +76,7 @@ def _legend(parts: list[str], picture: Picture, top: float) -> float:
             f'<rect x="{_MARGIN}" y="{top - 15}" width="20" height="20" rx="4" fill="{color}"/>'
             f'<text class="l" x="{_MARGIN + 10}" y="{top}">{letter(place)}</text>'
         )
-        words = f"{row.workload.id}   {row.placed} of {row.came} placed   {row.size} a pod"
+        words = f"{row.workload.id}   {row.placed} of {row.came} placed   {row.size} each"
         parts.append(_text(_MARGIN + 30, top, words, "s"))
     return top + _LINE / 2
 
@@ -134,7 +134,7 @@ def _card(tile: Tile, left: float, top: float) -> Iterator[str]:
         yield from _share(share, left, bottom, height)
     yield f'<rect class="edge" {box}/>'
     middle = left + _COLUMN / 2
-    yield _text(middle, top + _HEIGHT + 15, tile.label, "s m")
+    yield _text(middle, top + _HEIGHT + 15, tile.label.rpartition(" ")[2], "s m")
     yield _text(middle, top + _HEIGHT + 29, _short(tile), "s d m")
 
 
