@@ -36,7 +36,7 @@ def replay(scenario: Scenario, recorded: Sequence[Json]) -> tuple[list[Json], in
     gpu_nodes = tuple(nodes.from_object(_root(node)) for node in scenario.node_objects())
     release = Release(tuple(_document(pod) for pod in scenario.pod_objects()))
     arrivals = pods.arrivals(release.pods, SETTINGS, hami=True)
-    packing = cluster.pack(gpu_nodes, arrivals, choose)
+    packing = cluster.pack(gpu_nodes, arrivals, choose=choose)
     by_name = {node.name: node for node in gpu_nodes}
     found = {one.pod.name: _placed(one, by_name[one.node]) for one in packing.placed}
     found |= {one.pod.name: _pending(one) for one in packing.pending}

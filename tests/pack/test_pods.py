@@ -137,3 +137,59 @@ def test_a_statefulset_a_job_and_a_pod(pack: Pack) -> None:
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": template["spec"]}
     assert len(taken(pack, stateful, job, pod)) == 4
+
+
+def running(name: str, annotations: dict[str, str], **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations}, **more}
+
+
+def test_pods_that_run_already_take_their_part(pack: Pack) -> None:
+    card = {
+        "id": "GPU-a",
+        "count": 10,
+        "devmem": 81559,
+        "devcore": 100,
+        "type": "NVIDIA H100",
+        "health": True,
+    }
+    registered = {"hami.io/node-nvidia-register": json.dumps([card, {**card, "id": "GPU-b", "index": 1}])}
+    hami = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "hami", "annotations": registered}}
+    room = {"allocatable": {GPU: "2"}}
+    plain = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain"}, "status": room}
+    on_b = {"hami.io/vgpu-node": "hami", "hami.io/vgpu-devices-allocated": "GPU-b,NVIDIA,60000,0:;"}
+    spec = {"nodeName": "plain", "containers": [{"name": "a", "resources": {"limits": {GPU: 1}}}]}
+    items = [
+        hami,
+        plain,
+        running("one", on_b),
+        running("gone", on_b, status={"phase": "Succeeded"}),
+        running("two", {}, spec=spec),
+        running("elsewhere", {}, spec={**spec, "nodeName": "other"}),
+    ]
+    Path("nodes.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    whole = deployment("whole", 2, {GPU: 1}, schedulerName="other")
+    done = pack("--nodes", "nodes.json", "--format", "json", objects=[decode(2), whole])
+    found = json.loads(done.out)
+    assert [one["pod"] for one in found["running"]] == ["one", "two"]
+    assert [one["node"] for one in found["placed"]] == ["hami", "hami", "plain"]
+    assert {got["id"] for one in found["placed"][:2] for got in one["containers"][0]} == {"GPU-a"}
+    assert found["pending"][0]["pods"] == ["whole-1"]
+
+
+def test_an_allocation_that_is_none(pack: Pack) -> None:
+    card = {
+        "id": "GPU-a",
+        "count": 10,
+        "devmem": 81559,
+        "devcore": 100,
+        "type": "NVIDIA H100",
+        "health": True,
+    }
+    registered = {"hami.io/node-nvidia-register": json.dumps([card])}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "annotations": registered}}
+    odd = running("one", {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,many:;"})
+    Path("nodes.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, odd]}))
+    done = pack("--nodes", "nodes.json", objects=[decode(1)])
+    assert done.code == 2
+    assert done.err.startswith("error: nodes.json:1:")
+    assert "hami.io/vgpu-devices-allocated: not what HAMi writes: GPU-a,NVIDIA,many:;" in done.err

@@ -16,7 +16,7 @@ from vllm_phases.finding import UsageError
 if TYPE_CHECKING:
     from vllm_phases.model.pod import Pod
     from vllm_phases.packing.cards import GpuNode
-    from vllm_phases.packing.cluster import Packing
+    from vllm_phases.packing.cluster import Packing, Placed
     from vllm_phases.packing.pods import Settings
 
 _PENDING, _NOTHING_TO_PACK = 1, 3
@@ -120,17 +120,17 @@ def _packed(pods: list[Pod], asked: Asked) -> tuple[Packing, list[str]]:
     from vllm_phases.packing import cluster, notes
     from vllm_phases.packing.pods import arrivals, asks_hami
 
-    nodes = _nodes(asked, any(asks_hami(pod) for pod in pods))
+    nodes, running = _nodes(asked, any(asks_hami(pod) for pod in pods))
     coming = arrivals(pods, asked.settings, any(node.cards for node in nodes))
-    packing = cluster.pack(nodes, coming)
+    packing = cluster.pack(nodes, coming, running)
     return packing, list(notes.notes(packing, pods))
 
 
-def _nodes(asked: Asked, hami: bool) -> tuple[GpuNode, ...]:
+def _nodes(asked: Asked, hami: bool) -> tuple[tuple[GpuNode, ...], tuple[Placed, ...]]:
     from vllm_phases.packing import nodes, shapes
 
     if asked.nodes.lstrip("-").isdecimal():
-        return shapes.usual(int(asked.nodes), asked.gpu, hami)
+        return shapes.usual(int(asked.nodes), asked.gpu, hami), ()
     if asked.gpu:
         raise UsageError(f"--gpu {asked.gpu} goes with a number of nodes; {asked.nodes} says it itself")
     return nodes.read(asked.nodes, sys.stdin.buffer, hami)

@@ -50,22 +50,29 @@ class Pending:
 
 @dataclass(frozen=True)
 class Packing:
-    """What came of it: the pods as they came, and what is taken of each node in the end."""
+    """What came of it: the pods as they came, what is taken of each node in the end, and what ran before."""
 
     nodes: tuple[GpuNode, ...]
     arrivals: tuple[Arrival, ...]
     placed: tuple[Placed, ...]
     pending: tuple[Pending, ...]
     uses: Mapping[str, Uses]
+    running: tuple[Placed, ...] = ()
 
 
 def pack(
     nodes: Iterable[GpuNode],
     pods: Iterable[Arrival],
+    running: Iterable[Placed] = (),
     choose: Callable[[Arrival, Sequence[str]], str] = lambda pod, names: names[0],
 ) -> Packing:
-    """Place pods in their order. Of equally good nodes `choose` takes one, by default the first."""
-    state, pods = _Cluster(tuple(nodes), choose), tuple(pods)
+    """Place pods in their order, beside those that run already.
+
+    Of equally good nodes `choose` takes one, by default the first.
+    """
+    state, pods, running = _Cluster(tuple(nodes), choose), tuple(pods), tuple(running)
+    for one in running:
+        state.take(one)
     placed: list[Placed] = []
     pending: list[Pending] = []
     for pod in pods:
@@ -74,7 +81,7 @@ def pack(
             placed.append(outcome)
         else:
             pending.append(outcome)
-    return Packing(state.nodes, pods, tuple(placed), tuple(pending), state.uses)
+    return Packing(state.nodes, pods, tuple(placed), tuple(pending), state.uses, running)
 
 
 class _Cluster:
@@ -98,6 +105,16 @@ class _Cluster:
         if workload.wish:
             return self._by_hami(pod, workload.wish, open_nodes, refusals)
         return self._counted(pod, open_nodes, refusals)
+
+    def take(self, one: Placed) -> None:
+        """Count a pod that is on a node."""
+        if one.added:
+            old = self.uses[one.node]
+            self.uses[one.node] = tuple(use.plus(*new) for use, new in zip(old, one.added, strict=True))
+            for known in self.answers.values():
+                known.pop(one.node, None)
+        self.counted[one.node].update(one.counts)
+        self.guests[one.node] += bool(one.counts)
 
     def _open(self, node: GpuNode, workload: Workload, refusals: Counter[str]) -> bool:
         """Whether Kubernetes itself lets the pod onto the node."""
@@ -132,10 +149,9 @@ class _Cluster:
             return Pending(pod, dict(refusals))
         name = self.choose(pod, [name for name, _ in best])
         fit = dict(best)[name]
-        self.uses[name] = tuple(old.plus(*new) for old, new in zip(self.uses[name], fit.added, strict=True))
-        for known in self.answers.values():
-            known.pop(name, None)
-        return Placed(pod, name, fit.containers, fit.added)
+        placed = Placed(pod, name, fit.containers, fit.added)
+        self.take(placed)
+        return placed
 
     def _counted(
         self, pod: Arrival, open_nodes: Sequence[GpuNode], refusals: Counter[str]
@@ -160,6 +176,6 @@ class _Cluster:
             return Pending(pod, dict(refusals))
         fewest = min(self.guests[name] for name in fitting)
         name = self.choose(pod, [name for name in fitting if self.guests[name] == fewest])
-        self.counted[name].update(pod.workload.counts)
-        self.guests[name] += 1
-        return Placed(pod, name, counts=pod.workload.counts)
+        placed = Placed(pod, name, counts=pod.workload.counts)
+        self.take(placed)
+        return placed

@@ -70,7 +70,7 @@ def place(node: GpuNode, uses: Uses, wish: Wish) -> Fit | str:
         together.append(got)
     told = [got for got in (*first, *together) if got or writes_empty(node)]
     split = len(wish.first)
-    return Fit((*first, *together), _added(len(uses), told[:split], told[split:]), _fullness(node, uses))
+    return Fit((*first, *together), taken_by(len(uses), told[:split], told[split:]), _fullness(node, uses))
 
 
 def writes_empty(node: GpuNode) -> bool:
@@ -82,7 +82,7 @@ def writes_empty(node: GpuNode) -> bool:
     return any(card.type == _VENDOR for card in node.cards)
 
 
-def _added(cards: int, first: list[tuple[Grant, ...]], together: list[tuple[Grant, ...]]) -> Uses:
+def taken_by(cards: int, first: list[tuple[Grant, ...]], together: list[tuple[Grant, ...]]) -> Uses:
     """What a pod takes of each card: the sum of its containers, or the largest init container."""
     added = [Use()] * cards
     for grant in itertools.chain.from_iterable(together):

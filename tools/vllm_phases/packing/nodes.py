@@ -13,13 +13,17 @@ from vllm_phases.packing.cards import Card, GpuNode, MigProfile, Span
 from vllm_phases.packing.wish import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from vllm_phases.sources.document import Node
+    from vllm_phases.packing.cluster import Placed
+    from vllm_phases.sources.document import Document, Node
 
 
-def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[GpuNode, ...]:
-    """The nodes in a file: shapes under the key `nodes`, or Node objects. UsageError for what is neither."""
+def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[tuple[GpuNode, ...], tuple[Placed, ...]]:
+    """The nodes in a file, and the pods on them: shapes under the key `nodes`, or Node and Pod objects.
+
+    UsageError for what is neither.
+    """
     from vllm_phases import sources
 
     contents: dict[str, bytes] = {}
@@ -28,16 +32,18 @@ def read(path: str, stdin: Any = None, hami: bool = True) -> tuple[GpuNode, ...]
         raise UsageError(f"--nodes {path}: a folder; name one file")
     name, content = next(iter(contents.items()))
     if (root := _shape_list(name, content)) is not None:
-        return _distinct(tuple(shapes.listed(root, hami)), name)
+        return _distinct(tuple(shapes.listed(root, hami)), name), ()
     if broken := next((found for found in given.findings if found.severity.value == "error"), None):
         raise UsageError(f"{broken.location}: {broken.message}")
-    found = tuple(from_object(node) for node in _node_objects(given.documents))
+    found = tuple(from_object(node) for node in _objects(given.documents, "Node"))
     if not found:
         raise UsageError(
             f"{name}: no nodes here; give Node objects (kubectl get nodes -o yaml) or shapes under "
             "`nodes:`, such as {nodes: [{count: 4, gpu: h100-80, cards: 8}]}"
         )
-    return _distinct(found, name)
+    from vllm_phases.packing import running
+
+    return _distinct(found, name), running.read(_objects(given.documents, "Pod"), found)
 
 
 def _shape_list(name: str, content: bytes) -> Node | None:
@@ -55,10 +61,10 @@ def _shape_list(name: str, content: bytes) -> Node | None:
     return None
 
 
-def _node_objects(documents: Any) -> Iterator[Node]:
+def _objects(documents: Iterable[Document], kind: str) -> Iterator[Node]:
     from vllm_phases.model.objects import objects
 
-    return (found.node for found in objects(documents) if found.kind == "Node")
+    return (found.node for found in objects(documents) if found.kind == kind)
 
 
 def _distinct(nodes: tuple[GpuNode, ...], file: str) -> tuple[GpuNode, ...]:

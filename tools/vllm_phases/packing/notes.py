@@ -41,7 +41,7 @@ def _packed_tighter(packing: Packing) -> Iterator[str]:
     if not packing.pending or not names:
         return
     pods = [replace(pod, workload=tighter[pod.workload]) for pod in packing.arrivals]
-    better = len(packing.pending) - len(cluster.pack(packing.nodes, pods).pending)
+    better = len(packing.pending) - len(cluster.pack(packing.nodes, pods, packing.running).pending)
     if better > 0:
         annotation = annotation_names()["gpuPolicy"]
         yield f"with {annotation}: binpack on the pods of {names}, {better} fewer would stay Pending"
@@ -62,7 +62,8 @@ def _other_order(packing: Packing) -> Iterator[str]:
         groups.setdefault(pod.workload.id, []).append(pod)
     if len(groups) < 2:
         return
-    turned = cluster.pack(packing.nodes, [pod for group in reversed(groups.values()) for pod in group])
+    other = [pod for group in reversed(groups.values()) for pod in group]
+    turned = cluster.pack(packing.nodes, other, packing.running)
     if len(turned.pending) == len(packing.pending):
         return
     waiting = Counter(one.pod.workload.id for one in turned.pending)

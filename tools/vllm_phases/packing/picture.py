@@ -68,18 +68,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything to draw. The workload of a share is a place in rows."""
+    """Everything to draw: the workload of a share is a place in rows; pods that came, and those placed."""
 
     panels: tuple[Panel, ...]
     rows: tuple[Row, ...]
+    came: int
+    placed: int
 
 
 def picture(packing: Packing) -> Picture:
     """The picture of a packing; nodes with pods first."""
-    workloads = list(dict.fromkeys(pod.workload.id for pod in packing.arrivals))
+    arrivals = (*packing.arrivals, *(one.pod for one in packing.running))
+    workloads = list(dict.fromkeys(pod.workload.id for pod in arrivals))
     number = {name: place for place, name in enumerate(workloads)}
     guests: dict[str, list[Placed]] = defaultdict(list)
-    for one in packing.placed:
+    for one in (*packing.running, *packing.placed):
         guests[one.node].append(one)
     alike: dict[tuple[str, tuple[Tile, ...]], list[str]] = defaultdict(list)
     for node in packing.nodes:
@@ -87,7 +90,8 @@ def picture(packing: Packing) -> Picture:
         alike[_title(node), tiles].append(node.name)
     panels = [Panel(tuple(names), title, tiles) for (title, tiles), names in alike.items()]
     panels.sort(key=lambda panel: not any(tile.shares for tile in panel.tiles))
-    return Picture(tuple(panels), tuple(_rows(packing)))
+    rows = tuple(_rows(packing))
+    return Picture(tuple(panels), rows, len(packing.arrivals), len(packing.placed))
 
 
 def _rows(packing: Packing) -> Iterator[Row]:
@@ -99,6 +103,8 @@ def _rows(packing: Packing) -> Iterator[Row]:
         placed[one.pod.workload.id] += 1
     for name, found in came.items():
         yield Row(found[0], len(found), placed[name], size(found[0]))
+    if count := len(packing.running):
+        yield Row(packing.running[0].pod.workload, count, count, "as they are")
 
 
 def size(workload: Workload) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from vllm_phases.model.pod import Pod
     from vllm_phases.packing.wish import Wish
+    from vllm_phases.sources.document import Node
 
 # The order in which Helm creates kinds that have pods; others come after them, by name (helm v4.3.1:
 # pkg/release/util/kind_sorter.go). kubectl creates objects as they stand.
@@ -144,15 +145,15 @@ def _workload(pod: Pod, settings: Settings, hami: bool) -> Workload | None:
     """What the pods of a template want; None where that is no GPU."""
     owner = pod.owner
     assert owner is not None
-    counts = _counts(pod)
+    counted = counts(pod.spec)
     by_hami, webhook = _scheduled_by(pod, settings, hami)
     wish = _wish(pod, settings, webhook) if by_hami else None
-    if not counts and not (wish and (wish.asks or wish.error)):
+    if not counted and not (wish and (wish.asks or wish.error)):
         return None
     role = {"leaderTemplate": " (leader)", "workerTemplate": " (worker)"}.get(pod.group, "")
     selector = pod.spec.mapping("nodeSelector")
     unknown = tuple(_unknown(pod))
-    return Workload(owner.kind, owner.name + role, owner.namespace, wish, counts, selector, unknown)
+    return Workload(owner.kind, owner.name + role, owner.namespace, wish, counted, selector, unknown)
 
 
 def _scheduled_by(pod: Pod, settings: Settings, hami: bool) -> tuple[bool, bool]:
@@ -173,19 +174,24 @@ def _wish(pod: Pod, settings: Settings, webhook: bool) -> Wish:
     return wishes.refused(found, pod, webhook)
 
 
-def _counts(pod: Pod) -> dict[str, int]:
-    """GPU resources as the default scheduler counts them: the sum, or the largest init container."""
+def counts(spec: Node) -> dict[str, int]:
+    """GPU resources as the default scheduler counts them: the sum, or the largest init container.
+
+    spec  a pod's object, or its specification
+    """
     together: Counter[str] = Counter()
     most: Counter[str] = Counter()
-    for container in pod.containers:
-        for name, node in {**container.requests(), **container.limits()}.items():
-            if _is_gpu(name):
-                number = wishes.quantity(node.text()) or 0
-                if container.init:
-                    most[name] = max(most[name], number)
-                else:
-                    together[name] += number
+    root = spec.at("spec") if spec.at("spec") else spec
+    for container in root.items("containers"):
+        together.update(_resources(container))
+    for container in root.items("initContainers"):
+        most |= Counter(_resources(container))
     return {name: count for name, count in sorted((together | most).items()) if count}
+
+
+def _resources(container: Node) -> dict[str, int]:
+    given = {**container.mapping("resources", "requests"), **container.mapping("resources", "limits")}
+    return {name: wishes.quantity(text) or 0 for name, text in given.items() if _is_gpu(name)}
 
 
 def _is_gpu(resource: str) -> bool:

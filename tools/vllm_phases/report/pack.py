@@ -48,7 +48,7 @@ def _headline(picture: Picture) -> str:
     nodes = sum(len(panel.names) for panel in picture.panels)
     tiles = [tile for panel in picture.panels for tile in panel.tiles for _ in panel.names]
     used = sum(bool(tile.shares) for tile in tiles)
-    came, placed = sum(row.came for row in picture.rows), sum(row.placed for row in picture.rows)
+    came, placed = picture.came, picture.placed
     where = f"{used} of {len(tiles)} cards, {nodes} {'node' if nodes == 1 else 'nodes'}"
     text = f"{placed} of {came} pods placed on {where}"
     return click.style(text, fg="green" if came == placed else "red", bold=True)

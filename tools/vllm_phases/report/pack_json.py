@@ -19,6 +19,7 @@ def report(packing: Packing, stuck: Sequence[Stuck], notes: Sequence[str]) -> st
     return json.dumps(
         {
             "placed": [_placed(one, nodes[one.node]) for one in packing.placed],
+            "running": [_placed(one, nodes[one.node]) for one in packing.running],
             "pending": [_stuck(one) for one in stuck],
             "nodes": [_node(node, packing) for node in packing.nodes],
             "notes": list(notes),

@@ -40,13 +40,12 @@ def report(picture: Picture, stuck: Sequence[Stuck]) -> str:
     """The picture as one SVG file, for light and dark pages."""
     parts: list[str] = []
     top = _MARGIN + 18.0
-    placed, came = sum(row.placed for row in picture.rows), sum(row.came for row in picture.rows)
     nodes = sum(len(panel.names) for panel in picture.panels)
     parts.append(
         _text(
             _MARGIN,
             top,
-            f"{placed} of {came} pods placed on {nodes} {'node' if nodes == 1 else 'nodes'}",
+            f"{picture.placed} of {picture.came} pods placed on {nodes} {'node' if nodes == 1 else 'nodes'}",
             "t",
         )
     )
