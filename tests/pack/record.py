@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .live import Decisions
+    from .scenarios import Json
 
 FILE = Path(__file__).parent / "recorded.jsonl"
 SEED, COUNT = 20261201, 320
@@ -29,24 +30,29 @@ def recorded() -> Iterator[tuple[Scenario, Decisions]]:
     """Each scenario of the file with what the real scheduler decided."""
     for line in FILE.read_text(encoding="utf-8").splitlines()[1:]:
         entry = json.loads(line)
-        yield Scenario(entry["name"], entry["nodes"], entry["pods"]), entry["decisions"]
+        pods = [entry["kinds"][kind] for kind in entry["pods"]]
+        yield Scenario(entry["name"], entry["nodes"], pods), entry["decisions"]
 
 
 def write(scenarios: list[Scenario], decisions: list[Decisions], hami: str) -> None:
     """Write the file."""
-    head = {
+    head: Json = {
         "about": "Decisions of HAMi's scheduler; format in tests/pack/scenarios.py and live.py",
-        "how": "HAMI_SCHEDULER=… python -m tests.pack.record",
+        "how": [
+            "in HAMi's sources at that commit: go build -o hami-scheduler ./cmd/scheduler",
+            "here: HAMI_SCHEDULER=…/hami-scheduler python -m tests.pack.record",
+        ],
         "hami": hami,
         "kubernetes": "v1.37.2, as tests/cluster/kubernetes/go.mod pins it",
         "seed": SEED,
     }
     lines = [head]
     for scenario, decided in zip(scenarios, decisions, strict=True):
-        lines.append(
-            {"name": scenario.name, "nodes": scenario.nodes, "pods": scenario.pods, "decisions": decided}
-        )
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        kinds = [pod for number, pod in enumerate(scenario.pods) if pod not in scenario.pods[:number]]
+        pods = [kinds.index(pod) for pod in scenario.pods]
+        entry = {"name": scenario.name, "nodes": scenario.nodes, "kinds": kinds, "pods": pods}
+        lines.append({**entry, "decisions": decided})
+    text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
     FILE.write_text(text, encoding="utf-8")
 
 

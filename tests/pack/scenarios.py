@@ -32,7 +32,8 @@ MIG_PROFILES = [
 class Scenario:
     """Nodes and pods, as short as a file wants them; `node_objects` and `pod_objects` make them whole.
 
-    nodes  name, cards (a list for each, in the order of FIELDS), and perhaps links and cordoned ids
+    nodes  name, cards (a list for each, in the order of FIELDS), perhaps links (how well each card is connected
+           to each) and cordoned ids
     pods   annotations, and the resources of init containers and containers
     """
 
@@ -78,11 +79,7 @@ def _cards(chance: random.Random, name: str, mig: bool) -> Json:
     node: Json = {"name": name, "cards": cards}
     if chance.random() < 0.6:
         node["links"] = [
-            {
-                "uuid": one,
-                "score": {other: chance.choice((10, 50, 100, 180)) for other in ids if other != one},
-            }
-            for one in ids
+            [0 if one == other else chance.choice((10, 50, 100, 180)) for other in ids] for one in ids
         ]
     if chance.random() < 0.15:
         node["cordoned"] = ", ".join(chance.sample(ids, 1))
@@ -139,7 +136,7 @@ def _node(scenario: str, node: Json) -> Json:
     cards = [{**dict(zip(FIELDS, card, strict=True)), **_profiles(card)} for card in node["cards"]]
     annotations = {"hami.io/node-nvidia-register": json.dumps(cards)}
     if "links" in node:
-        annotations["hami.io/node-nvidia-score"] = json.dumps(node["links"])
+        annotations["hami.io/node-nvidia-score"] = json.dumps(_scores(cards, node["links"]))
     if "cordoned" in node:
         annotations["hami.io/device-cordon"] = node["cordoned"]
     slots = sum(card["count"] for card in cards)
@@ -154,6 +151,14 @@ def _node(scenario: str, node: Json) -> Json:
             "conditions": [{"type": "Ready", "status": "True", "reason": "Fake", "message": "fake"}],
         },
     }
+
+
+def _scores(cards: list[Json], links: list[list[int]]) -> list[Json]:
+    ids = [card["id"] for card in cards]
+    return [
+        {"uuid": one, "score": {other: link for other, link in zip(ids, row, strict=True) if other != one}}
+        for one, row in zip(ids, links, strict=True)
+    ]
 
 
 def _profiles(card: list[Any]) -> Json:
