@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -64,16 +64,15 @@ Decisions = list["Json"]
 class Listener(BaseHTTPRequestHandler):
     """Passes what kube-scheduler asks on to HAMi, and keeps the first answer about each pod."""
 
-    protocol_version = "HTTP/1.1"
     target = 0
     answers: dict[str, Json] = {}  # noqa: RUF012  # of one run; each test process has one
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        connection = http.client.HTTPConnection("127.0.0.1", self.target, timeout=60)
-        connection.request("POST", self.path, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        content = answer.read()
+        with closing(http.client.HTTPConnection("127.0.0.1", self.target, timeout=60)) as connection:
+            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
         if self.path == "/filter":
             # The Go types have no JSON names, so keys may start with either case.
             pod = {key.lower(): value for key, value in json.loads(body).items()}["pod"]
@@ -92,26 +91,26 @@ class Listener(BaseHTTPRequestHandler):
 
 def decide(binary: Path, folder: Path, scenarios: Sequence[Scenario]) -> list[Decisions]:
     """What the real schedulers decide of each scenario."""
-    with _running(binary, folder, [node for one in scenarios for node in one.node_objects()]) as plane:
+    with running(binary, folder, [node for one in scenarios for node in one.node_objects()]) as plane:
         decisions: list[Decisions] = [[] for _ in scenarios]
-        for wave in range(max(len(scenario.pods) for scenario in scenarios)):
-            _wave(plane, scenarios, wave, decisions)
+        for number in range(max(len(scenario.pods) for scenario in scenarios)):
+            come(plane, scenarios, number, decisions)
         return decisions
 
 
-def _wave(plane: ControlPlane, scenarios: Sequence[Scenario], wave: int, decisions: list[Decisions]) -> None:
+def come(plane: ControlPlane, scenarios: Sequence[Scenario], turn: int, decisions: list[Decisions]) -> None:
     """Let the next pod of every scenario come, and take those that were refused away again."""
     coming = {
-        number: pods[wave]["metadata"]["name"]
+        number: pods[turn]
         for number, scenario in enumerate(scenarios)
-        if wave < len(pods := scenario.pod_objects())
+        if turn < len(pods := scenario.pod_objects())
     }
-    pods = [scenarios[number].pod_objects()[wave] for number in coming]
-    plane.kubectl("create", "-f", "-", stdin="\n---\n".join(map(json.dumps, pods)))
-    known = _settled(plane, set(coming.values()))
-    for number, name in coming.items():
+    plane.kubectl("create", "-f", "-", stdin="\n---\n".join(map(json.dumps, coming.values())))
+    names = {number: pod["metadata"]["name"] for number, pod in coming.items()}
+    known = _settled(plane, set(names.values()))
+    for number, name in names.items():
         decisions[number].append(_decision(name, known[name]))
-    refused = [name for number, name in coming.items() if "node" not in decisions[number][-1]]
+    refused = [name for number, name in names.items() if "node" not in decisions[number][-1]]
     if refused:
         plane.kubectl("delete", "pod", *refused, "--grace-period=0", "--force", "--wait=true")
 
@@ -121,11 +120,11 @@ def _settled(plane: ControlPlane, names: set[str]) -> dict[str, Json]:
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         pods = {pod["metadata"]["name"]: pod for pod in plane.get("pods") if pod["metadata"]["name"] in names}
-        open_ = [name for name in names if not _settles(name, pods[name])]
-        if not open_:
+        waiting = sorted(name for name in names if not _settles(name, pods[name]))
+        if not waiting:
             return pods
         if time.monotonic() > deadline:
-            raise AssertionError(f"not decided after {WAIT_SECONDS} s: {sorted(open_)[:5]}")
+            raise AssertionError(f"not decided after {WAIT_SECONDS} s: {', '.join(waiting[:5])}")
         time.sleep(0.3)
 
 
@@ -144,7 +143,7 @@ def _decision(name: str, pod: Json) -> Json:
 
 
 @contextmanager
-def _running(binary: Path, folder: Path, nodes: Sequence[Json]) -> Iterator[ControlPlane]:
+def running(binary: Path, folder: Path, nodes: Sequence[Json]) -> Iterator[ControlPlane]:
     plane = ControlPlane(folder)
     with Programs(folder) as programs:
         start_api_server(plane, programs, "--disable-admission-plugins=ServiceAccount")
@@ -179,6 +178,7 @@ def _hami(binary: Path, folder: Path, programs: Programs) -> Iterator[None]:
     programs.wait(partial(_ready, port))
     Listener.target, Listener.answers = port, {}
     with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        server.daemon_threads = False  # so that leaving waits for what is being asked
         threading.Thread(target=server.serve_forever, daemon=True).start()
         (folder / "scheduler.yaml").write_text(json.dumps(_kube_scheduler(server.server_address[1])))
         programs.start("kube-scheduler", "--config=scheduler.yaml", "--secure-port=0")
@@ -189,10 +189,10 @@ def _hami(binary: Path, folder: Path, programs: Programs) -> Iterator[None]:
 def _ready(port: int) -> None:
     """Raises CommandError until HAMi has registered the nodes."""
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        connection.request("GET", "/readyz")
-        if (status := connection.getresponse().status) != http.client.OK:
-            raise CommandError(f"/readyz: {status}")
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            connection.request("GET", "/readyz")
+            if (status := connection.getresponse().status) != http.client.OK:
+                raise CommandError(f"/readyz: {status}")
     except OSError as error:
         raise CommandError(str(error)) from error
 

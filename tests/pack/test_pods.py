@@ -193,3 +193,13 @@ def test_an_allocation_that_is_none(pack: Pack) -> None:
     assert done.code == 2
     assert done.err.startswith("error: nodes.json:1:")
     assert "hami.io/vgpu-devices-allocated: not what HAMi writes: GPU-a,NVIDIA,many:;" in done.err
+
+
+def test_init_containers_without_a_gpu_are_told(pack: Pack) -> None:
+    init = [{"name": "wait", "image": "busybox"}]
+    told = "note: HAMi 2.10 forgets what the pods of Deployment/one take once their init containers are done"
+    done = pack("--nodes", "1", objects=[deployment("one", 1, {GPU: 1}, initContainers=init)])
+    assert told in done.out
+    sidecar = [*init, {"name": "proxy", "image": "envoy", "restartPolicy": "Always"}]
+    done = pack("--nodes", "1", objects=[deployment("one", 1, {GPU: 1}, initContainers=sidecar)])
+    assert told not in done.out

@@ -49,6 +49,8 @@ class Workload:
     wish      what they ask of HAMi; None where the default scheduler places them
     counts    the extended resources that the default scheduler counts for one pod
     unknown   what may change where they go, and is not simulated
+    forgotten whether HAMi 2.10 forgets what they take once their init containers are done: it shifts its
+              record by init containers without a GPU, and then drops the first entries of the record
     """
 
     kind: str
@@ -58,6 +60,7 @@ class Workload:
     counts: Mapping[str, int]
     selector: Mapping[str, str]
     unknown: tuple[str, ...] = ()
+    forgotten: bool = False
 
     @property
     def id(self) -> str:
@@ -152,8 +155,14 @@ def _workload(pod: Pod, settings: Settings, hami: bool) -> Workload | None:
         return None
     role = {"leaderTemplate": " (leader)", "workerTemplate": " (worker)"}.get(pod.group, "")
     selector = pod.spec.mapping("nodeSelector")
-    unknown = tuple(_unknown(pod))
-    return Workload(owner.kind, owner.name + role, owner.namespace, wish, counted, selector, unknown)
+    unknown, lost = tuple(_unknown(pod)), wish is not None and _forgotten(pod, wish)
+    return Workload(owner.kind, owner.name + role, owner.namespace, wish, counted, selector, unknown, lost)
+
+
+def _forgotten(pod: Pod, wish: Wish) -> bool:
+    """Whether all init containers end, and one of them has no GPU."""
+    ends = not any(container.native_sidecar for container in pod.containers)
+    return ends and None in wish.first
 
 
 def _scheduled_by(pod: Pod, settings: Settings, hami: bool) -> tuple[bool, bool]:
