@@ -41,8 +41,8 @@ def _forgotten(packing: Packing) -> Iterator[str]:
     if names and any(not hami.writes_empty(node) for node in packing.nodes if node.cards):
         yield (
             f"HAMi 2.10 forgets what the pods of {', '.join(names)} take once their init containers are "
-            "done, and puts other pods there too: take the init containers without a GPU out, or add a native "
-            "sidecar (restartPolicy: Always)"
+            "done, and puts other pods there too: take the init containers without a GPU out, or add a "
+            "native sidecar (restartPolicy: Always)"
         )
 
 
