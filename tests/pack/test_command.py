@@ -179,6 +179,7 @@ def test_node_objects(pack: Pack) -> None:
         (("--nodes", "nodes.yaml"), "nodes: 3", "error: nodes.yaml:1:1: nodes: must be a list of shapes, such as [{count: 4, gpu: h200}]\n"),
         (("--nodes", "nodes.yaml"), "nodes: [{name: a}, {name: a}]", "error: nodes.yaml: two nodes are called a; give each a name of its own\n"),
         (("--nodes", "nodes.yaml"), "kind: Pod\napiVersion: v1", "error: nodes.yaml: no nodes here; give Node objects (kubectl get nodes -o yaml) or shapes under `nodes:`, such as {nodes: [{count: 4, gpu: h100-80, cards: 8}]}\n"),
+        (("-", "--nodes", "-"), "", "error: --nodes -: standard input has the manifests; give the nodes in a file\n"),
         (("--nodes", "."), "", "error: --nodes .: a folder; name one file\n"),
         (("--nodes", "nodes.yaml"), "nodes: [{", "error: nodes.yaml:2:1: is no YAML that can be read: did not find expected node content\n"),
         (("--nodes", "1", "--svg", "no/such/a.svg"), "", "error: --svg no/such/a.svg: cannot be written: No such file or directory\n"),

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from vllm_phases.model import Document, Release
+from vllm_phases.packing.pods import in_helm_order
 
 from .conftest import decode, deployment, prefill
 
@@ -203,3 +205,12 @@ def test_init_containers_without_a_gpu_are_told(pack: Pack) -> None:
     sidecar = [*init, {"name": "proxy", "image": "envoy", "restartPolicy": "Always"}]
     done = pack("--nodes", "1", objects=[deployment("one", 1, {GPU: 1}, initContainers=sidecar)])
     assert told not in done.out
+
+
+def test_helm_creates_deployments_before_stateful_sets_and_kinds_it_does_not_know_last() -> None:
+    kinds = ("LeaderWorkerSet", "StatefulSet", "Deployment", "Deployment", "Pod")
+    trees = [
+        {**decode(), "kind": kind, "metadata": {"name": f"n{place}"}} for place, kind in enumerate(kinds)
+    ]
+    release = Release(tuple(Document("a.yaml", "kubernetes", tree) for tree in trees))
+    assert [pod.name for pod in in_helm_order(release.pods)] == ["n4", "n2", "n3", "n1", "n0"]

@@ -67,7 +67,7 @@ def pack(  # noqa: PLR0913  # one for each option
     from vllm_phases.packing.pods import Settings
 
     asked = Asked(nodes, gpu, Settings(gpu_policy, node_policy, webhook))
-    pods = _pods(paths, Request(**request))
+    pods = _pods(paths, Request(**request), nodes)
     packing, notes = _packed(pods, asked)
     if not packing.arrivals:
         click.echo("nothing to pack: no pod here wants a GPU", err=True)
@@ -77,7 +77,7 @@ def pack(  # noqa: PLR0913  # one for each option
         context.exit(_PENDING)
 
 
-def _pods(paths: tuple[str, ...], request: Request) -> list[Pod]:
+def _pods(paths: tuple[str, ...], request: Request, nodes: str) -> list[Pod]:
     """The pods of what is given, in the order in which Helm, or kubectl, creates them."""
     from vllm_phases.model import Release
     from vllm_phases.packing.pods import in_helm_order
@@ -87,13 +87,16 @@ def _pods(paths: tuple[str, ...], request: Request) -> list[Pod]:
         raise UsageError("give values (-f, --set, --chart) or manifests, not both")
     if given:
         return in_helm_order(Release(_rendered(request)).pods)
-    if not paths and sys.stdin.isatty():
+    paths = paths or ("-",)
+    if "-" in paths and nodes == "-":
+        raise UsageError("--nodes -: standard input has the manifests; give the nodes in a file")
+    if "-" in paths and sys.stdin.isatty():
         raise UsageError(
             "name values with -f, or manifests; or pipe them in: helm template … | vllm-phases pack"
         )
     from vllm_phases import sources
 
-    read = sources.read(paths or ("-",), sys.stdin.buffer)
+    read = sources.read(paths, sys.stdin.buffer)
     if broken := next((found for found in read.findings if found.severity.value == "error"), None):
         raise UsageError(f"{broken.location}: {broken.message}")
     return list(Release(read.documents).pods)

@@ -89,7 +89,6 @@ class _Cluster:
 
     def __init__(self, nodes: tuple[GpuNode, ...], choose: Callable[[Arrival, Sequence[str]], str]) -> None:
         self.nodes, self.choose = nodes, choose
-        self.by_name = {node.name: node for node in nodes}
         self.uses: dict[str, Uses] = {node.name: node.unused for node in nodes}
         self.counted: dict[str, Counter[str]] = {node.name: Counter() for node in nodes}
         self.guests: Counter[str] = Counter()
@@ -130,28 +129,31 @@ class _Cluster:
         self, pod: Arrival, wish: Wish, open_nodes: Sequence[GpuNode], refusals: Counter[str]
     ) -> Placed | Pending:
         """The fullest node that fits, or with the policy spread the emptiest one."""
+        best: dict[str, Fit] = {}
+        score = 0.0
         answers = self.answers.setdefault(wish, {})
-        best: list[tuple[str, Fit]] = []
-        sign = -1 if wish.node_policy == "spread" else 1
         for node in open_nodes:
-            answer = answers.get(node.name)
-            if answer is None:
-                uses = self.uses[node.name]
-                answer = hami.place(node, uses, wish) if node.cards else UNREGISTERED
-                answers[node.name] = answer
+            answer = answers.get(node.name) or self._ask(node, wish)
             if isinstance(answer, str):
                 refusals[answer] += 1
-            elif not best or sign * answer.score > sign * best[0][1].score:
-                best = [(node.name, answer)]
-            elif answer.score == best[0][1].score:
-                best.append((node.name, answer))
+                continue
+            better = answer.score < score if wish.node_policy == "spread" else answer.score > score
+            if better or not best:
+                best, score = {}, answer.score
+            if answer.score == score:
+                best[node.name] = answer
         if not best:
             return Pending(pod, dict(refusals))
-        name = self.choose(pod, [name for name, _ in best])
-        fit = dict(best)[name]
-        placed = Placed(pod, name, fit.containers, fit.added)
+        name = self.choose(pod, list(best))
+        placed = Placed(pod, name, best[name].containers, best[name].added)
         self.take(placed)
         return placed
+
+    def _ask(self, node: GpuNode, wish: Wish) -> Fit | str:
+        """Ask a node, and keep its answer."""
+        answer = hami.place(node, self.uses[node.name], wish) if node.cards else UNREGISTERED
+        self.answers[wish][node.name] = answer
+        return answer
 
     def _counted(
         self, pod: Arrival, open_nodes: Sequence[GpuNode], refusals: Counter[str]
@@ -159,16 +161,7 @@ class _Cluster:
         """The node with the fewest pods that has as many of each resource left."""
         fitting = []
         for node in open_nodes:
-            taken = self.counted[node.name]
-            short = next(
-                (
-                    name
-                    for name, count in pod.workload.counts.items()
-                    if node.countable.get(name, 0) - taken[name] < count
-                ),
-                "",
-            )
-            if short:
+            if short := self._short(node, pod.workload.counts):
                 refusals[f"Insufficient {short}"] += 1
             else:
                 fitting.append(node.name)
@@ -179,3 +172,11 @@ class _Cluster:
         placed = Placed(pod, name, counts=pod.workload.counts)
         self.take(placed)
         return placed
+
+    def _short(self, node: GpuNode, counts: Mapping[str, int]) -> str:
+        """The first resource of which a node has too few left, "" where it has enough of each."""
+        taken = self.counted[node.name]
+        lacking = (
+            name for name, count in counts.items() if node.countable.get(name, 0) - taken[name] < count
+        )
+        return next(lacking, "")

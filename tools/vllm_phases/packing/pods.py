@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vllm_phases.sources.document import Node
 
 # The order in which Helm creates kinds that have pods; others come after them, by name (helm v4.3.1:
-# pkg/release/util/kind_sorter.go). kubectl creates objects as they stand.
+# kind_sorter.go and manifest_sorter.go). kubectl creates objects as they stand.
 _HELM = (
     "DaemonSet",
     "Pod",
@@ -89,10 +89,10 @@ def arrivals(pods: Iterable[Pod], settings: Settings, hami: bool) -> tuple[Arriv
 
 
 def in_helm_order(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods as `helm install` creates their objects: by kind, then by name."""
+    """The pods as `helm install` creates their objects: by kind, those of a kind by their templates' paths."""
     order = {kind: place for place, kind in enumerate(_HELM)}
     owned = [(pod.owner, pod) for pod in pods if pod.owner]
-    owned.sort(key=lambda pair: (order.get(pair[0].kind, len(order)), pair[0].kind, pair[0].name))
+    owned.sort(key=lambda pair: (order.get(pair[0].kind, len(order)), pair[0].kind))
     return [pod for _, pod in owned]
 
 
