@@ -89,7 +89,7 @@ def arrivals(pods: Iterable[Pod], settings: Settings, hami: bool) -> tuple[Arriv
 
 
 def in_helm_order(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods as `helm install` creates their objects: by kind, those of a kind by their templates' paths."""
+    """The pods as `helm install` creates their objects: by kind, those of one kind by template path."""
     order = {kind: place for place, kind in enumerate(_HELM)}
     owned = [(pod.owner, pod) for pod in pods if pod.owner]
     owned.sort(key=lambda pair: (order.get(pair[0].kind, len(order)), pair[0].kind))

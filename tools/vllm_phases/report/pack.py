@@ -57,12 +57,11 @@ def _headline(picture: Picture) -> str:
 def _panel(panel: Panel) -> Iterator[str]:
     yield f"{click.style(names(panel), bold=True)}  {panel.title}"
     rows = []
-    for tile, group in groupby(panel.tiles, lambda tile: (tile.memory, tile.slots, tile.shares, tile.note)):
+    for _, group in groupby(panel.tiles, lambda tile: (tile.memory, tile.slots, tile.shares, tile.note)):
         alike = list(group)
         first, last = alike[0].label, alike[-1].label
         label = first if first == last else f"{first}-{last.rpartition(' ')[2]}"
         rows.append((label, alike[0]))
-        del tile
     width = max((len(label) for label, _ in rows), default=0)
     for label, shown in rows:
         yield f"  {label:>{width}} │{_bar(shown)}│ {_words(shown)}"

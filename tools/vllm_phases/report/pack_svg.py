@@ -38,17 +38,10 @@ _HATCH = (
 
 def report(picture: Picture, stuck: Sequence[Stuck]) -> str:
     """The picture as one SVG file, for light and dark pages."""
-    parts: list[str] = []
     top = _MARGIN + 18.0
     nodes = sum(len(panel.names) for panel in picture.panels)
-    parts.append(
-        _text(
-            _MARGIN,
-            top,
-            f"{picture.placed} of {picture.came} pods placed on {nodes} {'node' if nodes == 1 else 'nodes'}",
-            "t",
-        )
-    )
+    title = f"{picture.placed} of {picture.came} pods placed on {nodes} {'node' if nodes == 1 else 'nodes'}"
+    parts = [_text(_MARGIN, top, title, "t")]
     top = _legend(parts, picture, top + 14)
     top = _panels(parts, picture.panels[:_MOST_PANELS], top + 10)
     if more := sum(len(panel.names) for panel in picture.panels[_MOST_PANELS:]):
@@ -57,7 +50,10 @@ def report(picture: Picture, stuck: Sequence[Stuck]) -> str:
     for line, kind in _pending(stuck):
         top += _LINE if kind != "n p" else _LINE + 8
         parts.append(_text(_MARGIN, top, line, kind))
-    height = round(top + _MARGIN)
+    return _file(round(top + _MARGIN), parts)
+
+
+def _file(height: int, parts: list[str]) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
         f'height="{height}" role="img" aria-label="Pods on GPUs"><style>{_STYLE}</style>{_HATCH}'
