@@ -74,18 +74,10 @@ def test_a_thousand_nodes_are_one_line(pack: Pack) -> None:
 def test_json(pack: Pack) -> None:
     done = pack("--nodes", "1", "--format", "json", objects=[decode(1)])
     found = json.loads(done.out)
-    assert (
-        found["placed"]
-        == [
-            {
-                "pod": "chat-decode-0",
-                "workload": "Deployment/chat-decode",
-                "node": "node-0",
-                "containers": [[{"card": 3, "id": "GPU-3", "memory": 39000, "cores": 0}]],
-            }
-        ]
-        or found["placed"][0]["containers"][0][0]["memory"] == 39000
-    )
+    card = {"card": 7, "id": "GPU-7", "memory": 39000, "cores": 0}
+    pod = {"pod": "chat-decode-0", "workload": "Deployment/chat-decode", "node": "node-0"}
+    assert found["placed"] == [{**pod, "containers": [[card]]}]
+    assert found["nodes"][0]["cards"][7]["taken"] == {"memory": 39000, "cores": 0, "slots": 1}
     assert (found["pending"], found["notes"]) == ([], [])
 
 

@@ -57,7 +57,7 @@ def pack(  # noqa: PLR0913  # one for each option
     output: str,
     **request: Any,
 ) -> None:
-    """Show on which cards HAMi's scheduler would put the pods of a release, and why some stay Pending.
+    """Show on which cards HAMi would put the pods of a release, and what stays Pending.
 
     The release is one set of values (-f, as for `render`), or manifests in PATH, by default standard input.
     FILE has Node objects (kubectl get nodes -o yaml), or shapes: {nodes: [{count: 4, gpu: h200, cards: 8}]}.
