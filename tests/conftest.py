@@ -37,7 +37,7 @@ class Objects:
 
 
 class Render:
-    """Renders a chart of this repository as release `demo` in namespace `default`.
+    """Renders a chart of this repository, as release `demo` in namespace `default` unless `release` says otherwise.
 
     Files are values files relative to the repository; `values` merges after them and `set` comes last.
     Helm holds the values against the chart's schema first, unless `skip_schema` is given, which is
@@ -68,10 +68,12 @@ class Render:
         chart: str | Path = "charts/vllm-stack",
         kube_version: str = DEFAULT_KUBE_VERSION,
         skip_schema: bool = False,
+        release: tuple[str, str] = ("demo", "default"),
     ) -> Rendering:
-        release = Release("demo", "default", kube_version)
         folder = self._without_schema(ROOT / chart) if skip_schema else ROOT / chart
-        return EmbeddedRenderer().render(folder, self._load(files, values, set), release)
+        return EmbeddedRenderer().render(
+            folder, self._load(files, values, set), Release(*release, kube_version)
+        )
 
     def _load(
         self, files: Sequence[str | Path], tree: Mapping[str, Any] | None, sets: Sequence[str]

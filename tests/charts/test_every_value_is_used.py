@@ -51,6 +51,8 @@ CONTEXTS: dict[str, dict[str, Any]] = {
         },
     },
     "precise": {"llmd": {"endpointPicker": {"prefixCache": {"type": "precise"}}}},
+    # vllm-router speaks no TLS.
+    "llm-d by TLS": {"vllm": {"tls": {"secretName": "a"}}, "llmd": {}, "router": None},
     "llm-d alone": {"llmd": {"endpointPicker": {"flowControl": {"enabled": True}}}},
     "a Gateway": {
         "llmd": {
@@ -149,12 +151,12 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
     roles = {"prefill": role, "decode": role}
     layers = {
         "vllm-base": role,
-        "vllm-pd-nccl": {**roles, "router": context.get("router", {})},
+        "vllm-pd-nccl": {**roles, "router": context.get("router") or {}},
         "vllm-llmd": {**roles, **context.get("llmd", {})},
     }
     if chart in layers:
         return {**common, **layers[chart]}
-    enabled = {"enabled": bool(context)}
+    enabled = {"enabled": bool(context) and context.get("router", {}) is not None}
     return {
         **common,
         "base": role,

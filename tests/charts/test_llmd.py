@@ -277,6 +277,49 @@ class TestProxy:
         )
 
 
+class TestTls:
+    def test_one_certificate_serves_every_hop(self, render: Render) -> None:
+        objects = render(LLMD, values=vllm(tls={"secretName": "vllm-tls", "caKey": "ca.crt"}))
+        for name in ("llmd-prefill", "llmd-decode", "picker", "proxy"):
+            secrets = [volume.get("secret") for volume in pod(objects, f"demo-{name}")["volumes"]]
+            assert {"secretName": "vllm-tls"} in secrets
+        assert sidecar(objects)["volumeMounts"] == [{"name": "tls", "mountPath": "/tls", "readOnly": True}]
+        assert {
+            "--secure-proxy=true",
+            "--cert-path=/tls",
+            "--enable-tls=prefiller,decoder",
+            "--tls-insecure-skip-verify=prefiller,decoder",
+        } <= set(sidecar(objects)["args"])
+        assert {"--secure-serving=true", "--cert-path=/tls", "--enable-cert-reload=true"} <= set(
+            picker(objects)["args"]
+        )
+        assert {"type": "metrics-data-source", "parameters": {"scheme": "https"}} in config(objects)[
+            "plugins"
+        ]
+
+    def test_the_proxy_knows_whom_it_calls(self, render: Render) -> None:
+        def contexts(**tls: str) -> dict[str, Any]:
+            clusters = envoy(render(LLMD, values=vllm(tls=tls)))["static_resources"]["clusters"]
+            found = {cluster["name"]: cluster.get("transport_socket") for cluster in clusters}
+            return {
+                name: socket["typed_config"]["common_tls_context"] for name, socket in found.items() if socket
+            }
+
+        trusted = {"trusted_ca": {"filename": "/tls/ca.crt"}}
+        assert contexts(secretName="vllm-tls", caKey="ca.crt") == {
+            "engines": {"alpn_protocols": ["http/1.1"], "validation_context": trusted},
+            "picker": {"alpn_protocols": ["h2"], "validation_context": trusted},
+        }
+        assert contexts(secretName="vllm-tls")["engines"] == {"alpn_protocols": ["http/1.1"]}
+        assert contexts() == {}
+
+    def test_clients_speak_it_to_the_proxy(self, render: Render) -> None:
+        listeners = envoy(render(LLMD, values=vllm(tls={"secretName": "vllm-tls"})))["static_resources"][
+            "listeners"
+        ]
+        assert ["transport_socket" in listener["filter_chains"][0] for listener in listeners] == [True, False]
+
+
 REFUSED = {
     "no protocol for p2pNccl": (
         vllm(version="0.23.0", kvTransfer={"connector": "p2pNccl"}),
@@ -334,10 +377,10 @@ REFUSED = {
         layer(routingSidecar={"args": {"kv-connector": "mooncake"}}),
         "llmd.routingSidecar.args.kv-connector: the chart derives it; take it out",
     ),
-    "TLS inside": (
-        vllm(tls={"secretName": "tls"}),
-        "global.vllm.tls.secretName: this layer speaks plain HTTP from proxy to engines, which NetworkPolicies keep to"
-        " themselves; end TLS at the Ingress or Gateway before the front door, and leave this empty",
+    "TLS inside an older release": (
+        vllm(tls={"secretName": "tls"}, llmd={"version": "0.9.0"}),
+        "global.vllm.tls.secretName: TLS inside this layer takes llm-d 0.10.0, and this is 0.9.0; set a newer"
+        " global.vllm.llmd.version, or leave this empty",
     ),
 }
 

@@ -49,6 +49,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         prefill={"labels": {"llm-d.ai/role": "decode", "vllm-phases.dev/pool": "other"}},
         decode={"labels": {"llm-d.ai/role": "", "llm-d.ai/inference-serving": "false"}},
     ),
+    "TLS on every hop": vllm(tls={"secretName": "vllm-tls", "caKey": "ca.crt"}),
+    "a precise index": layer(endpointPicker={"prefixCache": {"type": "precise"}}),
+    "several servers in a pod": layer(
+        prefill={"parallelism": {"data": 2, "expert": True, "loadBalancing": "external"}},
+        decode={"parallelism": {"data": 2, "expert": True, "loadBalancing": "external"}},
+    ),
     "every prompt, by other scorers": layer(
         endpointPicker={
             "decider": {"type": "always"},
@@ -113,8 +119,14 @@ def disaggregates(objects: Objects) -> None:
 
 def sends_to_the_sidecar(objects: Objects) -> None:
     _, ports = chosen(objects)
-    assert ports == [int(flag(sidecar(objects), "port") or 0)]
-    assert ports == [int(flag(of(objects, "prefill"), "port") or 0)]
+    listens = [port["containerPort"] for port in sidecar(objects)["ports"]]
+    serves = [
+        port["containerPort"] for port in of(objects, "prefill")["ports"] if port["name"].startswith("http")
+    ]
+    assert ports == listens == serves
+    assert (
+        ports[0] == int(flag(sidecar(objects), "port") or 0) == int(flag(of(objects, "prefill"), "port") or 0)
+    )
 
 
 def reaches_its_engine(objects: Objects) -> None:
@@ -158,12 +170,21 @@ def announces_its_address(objects: Objects) -> None:
         assert [env[name]["fieldRef"]["fieldPath"] for name in names] == ["status.podIP"] * len(names)
 
 
-def speaks_plain_http(objects: Objects) -> None:
-    assert flag(sidecar(objects), "secure-proxy") == "false"
-    assert not [name for name in flags(sidecar(objects)) if "use-tls" in name or name == "enable-tls"]
-    assert flag(picker(objects), "secure-serving") == "false"
-    assert objects.get("Service/demo-picker")["spec"]["ports"][0]["appProtocol"] == "kubernetes.io/h2c"
-    assert "transport_socket" not in objects.get("ConfigMap/demo-proxy")["data"]["envoy.yaml"]
+def speaks_tls_everywhere_or_nowhere(objects: Objects) -> None:
+    everywhere = flag(of(objects, "prefill"), "ssl-certfile") is not None
+    assert (flag(of(objects, "decode"), "ssl-certfile") is not None) is everywhere
+    assert flag(sidecar(objects), "secure-proxy") == str(everywhere).lower()
+    assert flag(sidecar(objects), "enable-tls") == ("prefiller,decoder" if everywhere else None)
+    assert not [name for name in flags(sidecar(objects)) if "use-tls" in name]
+    for program in (sidecar(objects), picker(objects)):
+        assert flag(program, "cert-path") == ("/tls" if everywhere else None)
+    assert flag(picker(objects), "secure-serving") == str(everywhere).lower()
+    found = envoy(objects)["static_resources"]
+    speaking = [cluster["name"] for cluster in found["clusters"] if "transport_socket" in cluster]
+    assert speaking == (["engines", "picker"] if everywhere else [])
+    assert ("transport_socket" in found["listeners"][0]["filter_chains"][0]) is everywhere
+    scheme = {plugin["type"]: plugin.get("parameters", {}) for plugin in config(objects)["plugins"]}
+    assert scheme.get("metrics-data-source", {}).get("scheme", "http") == ("https" if everywhere else "http")
 
 
 def may_read_the_pool(objects: Objects) -> None:
@@ -199,13 +220,15 @@ def defines_what_it_uses(objects: Objects) -> None:
 
 
 def probes_the_engine(objects: Objects) -> None:
-    probes = [
+    """Several servers of a pod are watched by a process of their own, which has a port for that."""
+    probes = {
         of(objects, "decode")[f"{kind}Probe"]["httpGet"]["port"]
         for kind in ("startup", "readiness", "liveness")
-    ]
-    assert probes == ["http"] * 3
-    assert [port["name"] for port in of(objects, "decode")["ports"]] == ["http"]
-    assert sidecar(objects)["ports"][0]["name"] != "http"
+    }
+    ports = {port["name"] for port in of(objects, "decode")["ports"]}
+    assert probes == {"health" if "http-1" in ports else "http"}
+    assert probes <= ports
+    assert not probes & {port["name"] for port in sidecar(objects)["ports"]}
 
 
 def outlives_idle_connections(objects: Objects) -> None:
@@ -273,7 +296,7 @@ CONSTRUCTED: dict[tuple[int, ...], tuple[Callable[[Objects], None], ...]] = {
     (7, 8): (speaks_the_engines_protocol,),
     (10,): (agrees_on_the_model,),
     (11,): (announces_its_address,),
-    (12,): (speaks_plain_http, lets_no_client_steer),
+    (12,): (speaks_tls_everywhere_or_nowhere, lets_no_client_steer),
     (13,): (may_read_the_pool,),
     (14, 24): (is_of_one_release,),
     (16,): (defines_what_it_uses,),

@@ -9,6 +9,8 @@ import pytest
 from tests.charts.containers import argv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.conftest import Objects, Render
 
 PHASE1 = "values/phase1.yaml"
@@ -99,6 +101,28 @@ class TestNames:
             name for name in render(PHASE1, values=vllm(nameOverride="vllm")).ids if "Service/" in name
         ]
         assert services == ["Service/vllm-server", "Service/vllm-front-door"]
+
+
+def strings(value: Any, keys: tuple[str, ...]) -> Iterator[Any]:
+    """The values of these keys, wherever they are."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if key in keys:
+            yield item
+        elif isinstance(item, dict | list):
+            yield from strings(item, keys)
+
+
+@pytest.mark.parametrize("name", ["on", "1", "1e3", "null"])
+@pytest.mark.parametrize("phase", ["phase1", "phase2-nccl", "phase2-llmd"])
+def test_names_that_yaml_would_read_as_something_else(render: Render, phase: str, name: str) -> None:
+    """As `y` does for Helm, a release name that is a boolean, a number or null stays a string."""
+    secrets = {"image": {"pullSecrets": [name]}, "auth": {"apiKeySecret": {"name": name, "key": name}}}
+    values = {**vllm(**secrets), "pdNccl": {"router": {"clientAuth": "gateway"}}}
+    objects = render(f"values/{phase}.yaml", values=values, release=(name, name))
+    keys = ("app.kubernetes.io/instance", "namespace", "name", "key", "serviceAccountName")
+    found = set(strings(objects.by_id, keys))
+    assert name in found
+    assert {type(one) for one in found} == {str}
 
 
 class TestDeployment:

@@ -232,11 +232,8 @@ def test_streams_survive_a_rolling_restart(
     release = climbed.release
     cluster, name = release.site.cluster, f"streams-{component}"
     url = f"{release.url}/v1/completions"
-    cluster.apply(
-        sleeping_pod(name, release.site.image, "python3", "-c", STREAMS, url, climbed.model, "400"),
-        namespace=client.namespace,
-    )
-
+    pod = sleeping_pod(name, release.site.image, "python3", "-c", STREAMS, url, climbed.model, "400")
+    cluster.apply(pod, namespace=client.namespace)
     cluster.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "-n", client.namespace, "--timeout=2m")
 
     def ended() -> list[Any]:
@@ -252,10 +249,10 @@ def test_streams_survive_a_rolling_restart(
     release.kubectl("wait", "--for=delete", f"pod/{old['metadata']['name']}", "--timeout=5m")
     gone, streams = time.time(), len(ended())
     until(lambda: len(ended()) > streams)
-    progress(f"{component} gone at {gone:.0f}: {json.dumps(ended())}")
-    assert {stream["last"] for stream in ended()} == {"data: [DONE]"}
-    assert {stream["tokens"] for stream in ended()} == {400}
+    seen = ended()
     cluster.kubectl("delete", "pod", name, "-n", client.namespace)
+    progress(f"{component} gone at {gone:.0f}: {len(seen)} streams, the last {json.dumps(seen[-3:])}")
+    assert [stream for stream in seen if (stream["last"], stream["tokens"]) != ("data: [DONE]", 400)] == []
 
 
 @pytest.mark.usefixtures("llmd")
@@ -276,9 +273,12 @@ def test_a_prefill_engine_that_dies_is_told_to_clients_until_the_picker_knows(
     release.kubectl("rollout", "status", "deployment/demo-llmd-prefill", "--timeout=10m")
     until(lambda: ready(release, "llmd-prefill") and ready(release, "proxy"))
     before = insider.count("llmd-decode", "nixl_xfer_time_seconds_count", 8200)
-    complete(climbed, client, f"{time.time()} " + "black white " * 40)
-    time.sleep(2)
-    assert insider.count("llmd-decode", "nixl_xfer_time_seconds_count", 8200) > before
+
+    def moved() -> bool:
+        complete(climbed, client, f"{time.time()} " + "black white " * 40)
+        return insider.count("llmd-decode", "nixl_xfer_time_seconds_count", 8200) > before
+
+    until(moved)  # the picker hears of a new engine a moment after it is Ready
 
 
 @pytest.mark.usefixtures("llmd")

@@ -115,11 +115,12 @@ def unreachable(name):
 def pods(names):
     """Return the address of every server in the ready pods behind headless Services, words of host:port."""
     servers = []
+    scheme = URL.split("://")[0]  # engines and the service have TLS together
     for host, port in (name.rsplit(":", 1) for name in names.split()):
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
         hosts = sorted({address[0] for *_, address in found})
         servers += [
-            f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+            f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
             for address in hosts
         ]
     return servers

@@ -89,12 +89,12 @@ spec:
     - type: prometheus
       metricType: AverageValue
       metadata:
-        serverAddress: {{ $scaling.keda.prometheusAddress }}
+        serverAddress: {{ $scaling.keda.prometheusAddress | quote }}
         query: {{ include "vllm-common.scalingQuery" . }}
         threshold: {{ include "vllm-common.scalar" $scaling.target | quote }}
       {{- with $scaling.keda.authentication }}
       authenticationRef:
-        name: {{ . }}
+        name: {{ . | quote }}
       {{- end }}
 {{- end }}
 {{- end }}

@@ -22,7 +22,7 @@ Parameters: the role context.
 {{- define "vllm-common.podSpec" -}}
 automountServiceAccountToken: {{ eq (.token | default "") "true" }}
 enableServiceLinks: false
-serviceAccountName: {{ include "vllm-common.serviceAccountName" . }}
+serviceAccountName: {{ include "vllm-common.serviceAccountName" . | quote }}
 terminationGracePeriodSeconds: {{ include "vllm-common.gracePeriodSeconds" . }}
 securityContext:
   {{- include "vllm-common.podSecurityContext" . | nindent 2 }}

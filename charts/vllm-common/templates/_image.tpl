@@ -24,7 +24,7 @@ Parameters: root.
 {{- with .root.Values.global.vllm.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end }}

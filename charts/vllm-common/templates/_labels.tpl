@@ -5,7 +5,7 @@ Parameters: root, name, component; optional member, of pods that take none.
 */}}
 {{- define "vllm-common.selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .member | default .component }}
 {{- end }}
 
@@ -39,7 +39,7 @@ Parameters: root, name, component; optional `annotations`, a map, and `objectNam
 */}}
 {{- define "vllm-common.metadata" -}}
 name: {{ .objectName | default (include "vllm-common.fullname" .) }}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ .root.Release.Namespace | quote }}
 labels:
   {{- include "vllm-common.labels" . | nindent 2 }}
 {{- with merge dict (deepCopy (.annotations | default dict)) (deepCopy .root.Values.global.vllm.annotations) }}

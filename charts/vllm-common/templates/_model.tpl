@@ -33,17 +33,17 @@ Parameters: root.
 {{- if eq $source.type "pvc" }}
 - name: model
   persistentVolumeClaim:
-    claimName: {{ $source.pvc.claimName }}
+    claimName: {{ $source.pvc.claimName | quote }}
     readOnly: true
 {{- else if eq $source.type "oci" }}
 - name: model
   image:
-    reference: {{ $source.oci.reference }}
+    reference: {{ $source.oci.reference | quote }}
     pullPolicy: {{ $source.oci.pullPolicy }}
 {{- else if eq $source.type "hostPath" }}
 - name: model
   hostPath:
-    path: {{ $source.hostPath.path }}
+    path: {{ $source.hostPath.path | quote }}
     type: Directory
 {{- end }}
 {{- end }}

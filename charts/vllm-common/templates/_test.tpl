@@ -68,8 +68,8 @@ spec:
         - name: VLLM_TEST_API_KEY
           valueFrom:
             secretKeyRef:
-              name: {{ .name }}
-              key: {{ .key }}
+              name: {{ .name | quote }}
+              key: {{ .key | quote }}
         {{- end }}
         {{- end }}
       resources:

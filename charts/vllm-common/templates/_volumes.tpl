@@ -36,7 +36,7 @@ Parameters: the role context.
 {{- with .root.Values.global.vllm.tls.secretName }}
 - name: tls
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
 {{- end }}
 {{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
@@ -55,7 +55,7 @@ Parameters: the role context.
 {{- define "vllm-common.cacheVolume" -}}
 {{- if eq .role.cache.type "pvc" -}}
 persistentVolumeClaim:
-  claimName: {{ include "vllm-common.cacheClaimName" . }}
+  claimName: {{ include "vllm-common.cacheClaimName" . | quote }}
 {{- else if eq .role.cache.type "ephemeral" -}}
 ephemeral:
   volumeClaimTemplate:
@@ -74,7 +74,7 @@ Parameters: the role context.
 {{- define "vllm-common.cacheClaimSpec" -}}
 accessModes: [{{ .role.cache.accessMode }}]
 {{- with .role.cache.storageClassName }}
-storageClassName: {{ . }}
+storageClassName: {{ . | quote }}
 {{- end }}
 resources:
   requests:
@@ -95,7 +95,7 @@ Parameters: the role context.
   subPath: tmp
 {{- if $engine }}
 - name: cache
-  mountPath: {{ .role.cache.mountPath }}
+  mountPath: {{ .role.cache.mountPath | quote }}
 {{- end }}
 {{- if include "vllm-common.shmSize" . }}
 - name: shm

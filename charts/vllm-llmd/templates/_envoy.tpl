@@ -66,7 +66,8 @@ address:
   socket_address: {address: 0.0.0.0, port_value: 8081}
 per_connection_buffer_limit_bytes: {{ int64 $proxy.connectionBufferBytes }}
 filter_chains:
-  - filters:
+  - {{- with include "vllm-llmd.envoyServesTls" . }}{{ . | nindent 4 }}{{ end }}
+    filters:
       - name: envoy.filters.network.http_connection_manager
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
@@ -189,6 +190,9 @@ name: engines
 type: ORIGINAL_DST
 lb_policy: CLUSTER_PROVIDED
 connect_timeout: 5s
+{{- with include "vllm-llmd.envoyCallsTls" (dict "root" .root "protocol" "http/1.1") }}
+{{ . }}
+{{- end }}
 circuit_breakers:
   thresholds:
     - {max_connections: {{ $most }}, max_pending_requests: {{ $most }}, max_requests: {{ $most }}}
@@ -204,8 +208,11 @@ Parameters: root.
 {{- define "vllm-llmd.envoyPicker" -}}
 {{- $most := int64 .root.Values.proxy.maxRequests -}}
 name: picker
-connect_timeout: 2s
+connect_timeout: 5s
 {{- include "vllm-llmd.envoyNames" . }}
+{{- with include "vllm-llmd.envoyCallsTls" (dict "root" .root "protocol" "h2") }}
+{{ . }}
+{{- end }}
 circuit_breakers:
   thresholds:
     - {max_connections: {{ $most }}, max_pending_requests: {{ $most }}, max_requests: {{ $most }}}
@@ -215,7 +222,8 @@ typed_extension_protocol_options:
     explicit_http_config:
       http2_protocol_options: {}
 health_checks:
-  - timeout: 2s
+  # A dead picker refuses at once; one on a busy node is slow, and to leave the front door would not help it.
+  - timeout: 5s
     interval: 2s
     unhealthy_threshold: 2
     healthy_threshold: 1

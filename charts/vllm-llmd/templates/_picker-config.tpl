@@ -71,6 +71,7 @@ Parameters: root.
 {{- $picker := .root.Values.endpointPicker -}}
 {{- $prefix := dict "lruCapacityPerServer" (int64 $picker.prefixCache.blocksPerEngine) "maxPrefixTokensToMatch" (int64 $picker.prefixCache.maxTokens) -}}
 {{- $producers := list (dict "type" "approx-prefix-cache-producer" "parameters" $prefix) -}}
+{{- if .root.Values.global.vllm.tls.secretName }}{{ $producers = append $producers (dict "type" "metrics-data-source" "parameters" (dict "scheme" "https")) }}{{ end -}}
 {{- $load := dict "type" "inflight-load-producer" -}}
 {{- if include "vllm-llmd.precise" . -}}
 {{- $producers = concat $producers (include "vllm-llmd.preciseProducers" . | fromJsonArray) -}}

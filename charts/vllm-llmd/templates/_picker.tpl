@@ -59,13 +59,14 @@ Parameters: root.
   "grpc-port" 9002
   "grpc-health-port" 9003
   "metrics-port" 9090
-  "secure-serving" (eq .root.Values.proxy.type "gateway")
+  "secure-serving" (or (eq .root.Values.proxy.type "gateway") (ne .root.Values.global.vllm.tls.secretName ""))
   "health-checking" true
   "metrics-endpoint-auth" $picker.metricsAuthentication
   "refresh-metrics-interval" (printf "%dms" (int64 $picker.refreshMilliseconds))
   "ha-enable-leader-election" (gt (int64 $picker.replicas) 1)
   "tracing" false
   "pool-namespace" .root.Release.Namespace -}}
+{{- if .root.Values.global.vllm.tls.secretName }}{{ $args = merge $args (dict "cert-path" "/tls" "enable-cert-reload" true) }}{{ end -}}
 {{- if .root.Values.inferencePool.enabled -}}
 {{- $_ := set $args "pool-name" (include "vllm-llmd.poolName" .) -}}
 {{- else -}}
@@ -95,7 +96,7 @@ metadata:
     {{- merge $checksum (deepCopy $picker.annotations) (deepCopy .root.Values.global.vllm.annotations) | toYaml | nindent 4 }}
 spec:
   enableServiceLinks: false
-  serviceAccountName: {{ include "vllm-llmd.pickerAccount" . }}
+  serviceAccountName: {{ include "vllm-llmd.pickerAccount" . | quote }}
   terminationGracePeriodSeconds: {{ add $picker.drainSeconds $picker.terminationGracePeriodSeconds }}
   securityContext:
     {{- include "vllm-llmd.plainPodSecurityContext" . | nindent 4 }}
@@ -133,7 +134,7 @@ spec:
       readinessProbe:
         grpc: {port: 9003, service: {{ ternary "readiness" "inference-extension" $several }}}
         periodSeconds: 2
-        timeoutSeconds: 2
+        timeoutSeconds: 5
       livenessProbe:
         {{- /* Draining it says NOT_SERVING here too, so this must outlast the drain. */}}
         grpc: {port: 9003, service: {{ ternary "liveness" "inference-extension" $several }}}
@@ -151,10 +152,16 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
+        {{- with include "vllm-llmd.tlsMount" . }}
+        {{- . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap:
         name: {{ include "vllm-llmd.pickerName" . }}
     - name: scratch
       emptyDir: {}
+    {{- with include "vllm-llmd.tlsVolume" . }}
+    {{- . | nindent 4 }}
+    {{- end }}
 {{- end }}

@@ -59,8 +59,8 @@ spec:
       readinessProbe:
         httpGet: {path: /ready, port: health}
         periodSeconds: 2
-        timeoutSeconds: 2
-        failureThreshold: 2
+        timeoutSeconds: 5
+        failureThreshold: 3
       livenessProbe:
         httpGet: {path: /live, port: health}
         periodSeconds: 10
@@ -80,10 +80,16 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
+        {{- with include "vllm-llmd.tlsMount" . }}
+        {{- . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: config
       configMap:
         name: {{ include "vllm-llmd.proxyName" . }}
     - name: scratch
       emptyDir: {}
+    {{- with include "vllm-llmd.tlsVolume" . }}
+    {{- . | nindent 4 }}
+    {{- end }}
 {{- end }}

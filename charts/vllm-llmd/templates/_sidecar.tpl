@@ -23,7 +23,7 @@ Parameters: root.
 
 {{/*
 vllm-llmd.sidecarArguments: the sidecar's args as a JSON list. Its TLS is on by default, with a certificate that it
-makes for itself and that nobody trusts.
+makes for itself and that nobody trusts. It calls engines by address, which a certificate cannot name, and knows no CA.
 Parameters: root.
 */}}
 {{- define "vllm-llmd.sidecarArguments" -}}
@@ -35,7 +35,12 @@ Parameters: root.
 {{- $_ := set $knows $option (include "vllm-llmd.knows" (dict "root" $.root "program" "sidecar" "option" $option)) -}}
 {{- end -}}
 {{- $servers := include "vllm-llmd.sidecarPorts" . | fromJsonArray | len -}}
-{{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" "false" -}}
+{{- $tls := ne $values.global.vllm.tls.secretName "" -}}
+{{- $args := dict "port" $values.prefill.port "kv-connector" (include "vllm-llmd.sidecarConnector" .) "secure-proxy" $tls -}}
+{{- if $tls -}}
+{{- $_ := set $args "cert-path" "/tls" -}}
+{{- range $option := list "enable-tls" "tls-insecure-skip-verify" }}{{ $_ := set $args $option "prefiller,decoder" }}{{ end -}}
+{{- end -}}
 {{- $_ := set $args (ternary "model-server-port" "vllm-port" (ne (index $knows "model-server-port") "")) $values.decode.port -}}
 {{- if and (eq $kv.connector "mooncake") (index $knows "mooncake-bootstrap-port") }}{{ $_ := set $args "mooncake-bootstrap-port" (include "vllm-common.bootstrapPort" (dict "root" .root "port" $values.prefill.port)) }}{{ end -}}
 {{- if and (gt (int64 $sidecar.prefillRetries) 0) (index $knows "prefill-max-retries") }}{{ $_ := set $args "prefill-max-retries" $sidecar.prefillRetries }}{{ end -}}
@@ -81,6 +86,10 @@ ports:
   - name: {{ .name }}
     containerPort: {{ int64 .number }}
   {{- end }}
+{{- with include "vllm-llmd.tlsMount" . }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
 resources:
   {{- include "vllm-llmd.resources" $sidecar.resources | nindent 2 }}
 securityContext:

@@ -78,9 +78,11 @@ global.vllm.kvTransfer.nixl.sideChannelPort: the ports {{ $side }} to {{ sub (ad
 {{/* Flags that the charts render, with the value that does; nothing where it follows from the others. */}}
 {{- define "vllm-llmd.ownedFlags" -}}
 endpointPicker:
+  cert-path: global.vllm.tls.secretName
   config-file: endpointPicker.extraConfig
   config-text: endpointPicker.extraConfig
   drain-timeout: endpointPicker.drainSeconds
+  enable-cert-reload:
   endpoint-selector:
   endpoint-target-ports: prefill.port
   grpc-health-port:
@@ -95,7 +97,7 @@ endpointPicker:
   refresh-metrics-interval: endpointPicker.refreshMilliseconds
   secure-serving:
 routingSidecar:
-  cert-path:
+  cert-path: global.vllm.tls.secretName
   configuration: routingSidecar.args
   configuration-file: routingSidecar.args
   connector:
@@ -115,6 +117,7 @@ routingSidecar:
   prefiller-use-tls:
   secure-proxy:
   secure-serving:
+  tls-insecure-skip-verify:
   vllm-port: decode.port
 {{- end }}
 
@@ -206,6 +209,9 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- end }}
 {{- if $vllm.auth.apiKeySecret.name }}
 {{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but the engines want an API key, which the picker does not send; set a server without one, such as `vllm launch render`
+{{- end }}
+{{- if $vllm.tls.secretName }}
+{{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but the engines' certificate is not one that the picker trusts; set a server that it can call, or leave global.vllm.tls.secretName empty
 {{- end }}
 {{- if include "vllm-llmd.prefillMayGo" . }}
 {{ .at }}endpointPicker.prefixCache.tokenizerUrl: empty, but prefill may scale to 0, and prompts are tokenized there; set a server of its own
@@ -299,7 +305,10 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- end }}
 
 {{- define "vllm-llmd.validateTls" -}}
-{{- if .root.Values.global.vllm.tls.secretName }}
-global.vllm.tls.secretName: this layer speaks plain HTTP from proxy to engines, which NetworkPolicies keep to themselves; end TLS at the Ingress or Gateway before the front door, and leave this empty
+{{- if not .root.Values.global.vllm.tls.secretName -}}
+{{- else if semverCompare "<0.10.0" (include "vllm-llmd.version" .) }}
+global.vllm.tls.secretName: TLS inside this layer takes llm-d 0.10.0, and this is {{ include "vllm-llmd.version" . }}; set a newer global.vllm.llmd.version, or leave this empty
+{{- else if ne .root.Values.proxy.type "envoy" }}
+global.vllm.tls.secretName: how a Gateway calls engines by TLS is set at the Gateway, and this chart cannot; set {{ .at }}proxy.type to envoy, or leave this empty
 {{- end }}
 {{- end }}

@@ -38,7 +38,7 @@ Parameters: root.
 - {{- include "vllm-pd-nccl.routerPeer" . | nindent 2 }}
 - podSelector:
     matchLabels:
-      app.kubernetes.io/instance: {{ .root.Release.Name }}
+      app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
       app.kubernetes.io/component: test
 {{- end }}
 

@@ -94,7 +94,7 @@ metadata:
   {{- end }}
 spec:
   enableServiceLinks: false
-  serviceAccountName: {{ include "vllm-pd-nccl.routerAccount" . }}
+  serviceAccountName: {{ include "vllm-pd-nccl.routerAccount" . | quote }}
   terminationGracePeriodSeconds: {{ add $router.drainSeconds $router.terminationGracePeriodSeconds }}
   securityContext:
     runAsNonRoot: true

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from vllm_phases.finding import Severity
-from vllm_phases.model import Engine, Pod, Release, Route, Router, Service, relations
+from vllm_phases.model import Engine, Pod, Policy, Release, Route, Router, Service, relations
 from vllm_phases.rules import policies, ports
 from vllm_phases.rules.labels import added_by_controllers, kustomized, unfinished
 from vllm_phases.rules.registry import Context, Problem, rule
@@ -15,6 +15,7 @@ from vllm_phases.rules.registry import Context, Problem, rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from vllm_phases.model import Container
     from vllm_phases.model.network import ServicePort
 
 _WEB = re.compile(r"|https?(-.*)?|api|openai|web|server|vllm")
@@ -510,6 +511,79 @@ def _calls(release: Release) -> Iterator[tuple[Pod, Engine]]:
     for prefill, decode in relations.pairs(release):
         if ports.sidecar_in(release, decode.pod) is not None:
             yield decode.pod, prefill
+
+
+@rule("NET013", "policy-names-sidecar-port", Severity.WARNING, scope=Policy)
+def policy_names_sidecar_port(policy: Policy, context: Context) -> Iterator[Problem]:
+    """A NetworkPolicy names a port that only a native sidecar declares, and some enforcers do not find it there.
+
+    Why:
+        A native sidecar is an init container. An enforcer that looks names up among the other containers finds
+        none, lets nobody in, and every request to the sidecar times out.
+
+    Bad:
+        ```yaml
+        kind: NetworkPolicy
+        apiVersion: networking.k8s.io/v1
+        metadata: {name: decode}
+        spec: {podSelector: {matchLabels: {role: decode}}, ingress: [{ports: [{port: sidecar}]}]}
+        ---
+        metadata: {labels: {role: decode}}
+        spec:
+          initContainers:
+            - name: routing-proxy
+              image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+              restartPolicy: Always
+              args: [--port=8000, --model-server-port=8200]
+              ports: [{name: sidecar, containerPort: 8000}]
+          containers:
+            - {name: vllm, image: 'vllm/vllm-openai:v0.33.0', args: [Qwen/Qwen3-8B, --port=8200]}
+        ```
+
+    Good:
+        ```yaml
+        kind: NetworkPolicy
+        apiVersion: networking.k8s.io/v1
+        metadata: {name: decode}
+        spec: {podSelector: {matchLabels: {role: decode}}, ingress: [{ports: [{port: 8000}, {port: http}]}]}
+        ---
+        metadata: {labels: {role: decode}}
+        spec:
+          initContainers:
+            - name: routing-proxy
+              image: ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.10.0
+              restartPolicy: Always
+              args: [--port=8000, --model-server-port=8200]
+              ports: [{name: sidecar, containerPort: 8000}]
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.33.0
+              args: [Qwen/Qwen3-8B, --port=8200]
+              ports: [{name: http, containerPort: 8200}]
+        ```
+
+    References:
+        - observed with kube-network-policies v0.8.0
+    """
+    native = _native_ports(context.release, policy) if policy.simple else {}
+    entries = (entry for way in policy.node.items("spec", "ingress") for entry in way.items("ports"))
+    for entry in entries if native else ():
+        if (name := entry.text("port")) in native:
+            container, number = native[name]
+            message = f"port {name} is that of {container.name}, a native sidecar, and some enforcers do not find it"
+            yield Problem(entry.at("port"), message, f"Write its number, {number}.")
+
+
+def _native_ports(release: Release, policy: Policy) -> dict[str, tuple[Container, int]]:
+    """The ports of the pods of a policy that only native sidecars declare: by name the container and the number."""
+    pods = release.index.selected(policy.selector, policy.object.namespace)
+    declared = [(container, port) for pod in pods for container in pod.containers for port in container.ports]
+    usual = {port.name for container, port in declared if not container.init}
+    return {
+        port.name: (container, port.number)
+        for container, port in declared
+        if container.init and port.name and port.name not in usual and port.number is not None
+    }
 
 
 @rule("NET009", "engine-on-loopback", Severity.ERROR, scope=Engine)
