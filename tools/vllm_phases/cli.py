@@ -24,6 +24,7 @@ _COMMANDS = {
     "lint": "Judge any vLLM deployment: Kubernetes objects, docker compose files, shell commands.",
     "explain": "Print why a rule of the linter exists, with examples.",
     "rules": "List the rules of the linter, or write docs/rules.md.",
+    "pack": "Show on which cards HAMi would put the pods of a release, and what stays Pending.",
     "render": "Print the manifests of one set of values, as `helm template` does.",
     "node-config": "Print what GPU nodes need to be told for values that share GPUs.",
     "schema": "Make the charts' schemas, default values and documentation from schemas/*.yaml.",
