@@ -91,7 +91,9 @@ class DataPath:
         spec = {**template["spec"], "nodeName": "here", "automountServiceAccountToken": False}
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
         # The API server is shared, and the pod of another rendering cannot be changed into this one.
-        self.plane.kubectl("delete", "pod", f"demo-{role}", "--ignore-not-found", "--force", "--grace-period=0")
+        self.plane.kubectl(
+            "delete", "pod", f"demo-{role}", "--ignore-not-found", "--force", "--grace-period=0"
+        )
         self.plane.apply({**pod, "metadata": {**template["metadata"], "name": f"demo-{role}"}})
         status = {
             "phase": "Running",
