@@ -213,7 +213,7 @@ def charts(tmp_path: Path) -> list[Path]:
     """The template files in a repository of their own, which does not have them yet."""
     files = [tmp_path / file for file in chart_facts.render()]
     for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True)
     return files
 
 
@@ -249,7 +249,7 @@ def defined(name: str) -> Any:
 
 
 def test_llm_ds_facts_are_those_of_its_releases() -> None:
-    content = defined("vllm-common.llmdFacts")
+    content = defined("vllm-llmd.facts")
     assert content["releases"] == ["0.8.0", "0.9.0", "0.10.0"]
     assert content["sidecar_connectors"]["mooncake"] == {"since": "0.9.0", "engines": ["MooncakeConnector"]}
     assert content["options"]["sidecar"]["model-server-port"] == {"since": "0.10.0"}

@@ -87,20 +87,6 @@ CONTEXTS: dict[str, dict[str, Any]] = {
     "mooncake": {"vllm": {"kvTransfer": {"connector": "mooncake"}}},
     "simulator": {"vllm": {"simulator": {"enabled": True}, "test": {"enabled": False}}},
     "p2pNccl": {"vllm": {"version": "0.23.0", "kvTransfer": {"connector": "p2pNccl"}}},
-    "HAMi": {
-        "vllm": {"hami": {"enabled": True, "acceptUnverifiedTransfer": True}},
-        "role": {"sharing": {"mode": "hami", "gpu": "a100-80", "cores": 10}},
-        "hamiDecode": {"pool": "pdNccl"},
-    },
-    "HAMi over several cards": {
-        "vllm": {"hami": {"enabled": True}},
-        "role": {"sharing": {"mode": "hami", "gpu": "a100-80"}, "parallelism": {"tensor": 2}},
-    },
-    "HAMi with whole cards": {"vllm": {"hami": {"enabled": True}}},
-    "MIG": {"role": {"sharing": {"mode": "mig", "gpu": "a100-80", "replicasPerGpu": 4}}},
-    "MPS": {"role": {"sharing": {"mode": "mps", "kvCacheMiB": 100}}},
-    "claims": {"role": {"sharing": {"mode": "dra", "gpu": "a100-80"}}},
-    "slices beside llm-d": {"llmd": {}, "hamiDecode": {"enabled": True}, "door": {"to": "llmd"}},
     "custom": {
         "vllm": {"kvTransfer": {"connector": "custom", "custom": {"name": "Mine", "modulePath": "mine"}}}
     },
@@ -114,7 +100,6 @@ BESIDE: dict[tuple[str, ...], dict[str, Any]] = {
     ("prefill", "drain", "preStopSeconds"): {
         "global": {"vllm": {"kvTransfer": {"nixl": {"leaseSeconds": 10}}}}
     },
-    ("sharing", "exclusive"): {"sharing": {"mode": "none"}},
     ("global", "vllm", "simulator", "enabled"): {"global": {"vllm": {"test": {"enabled": False}}}},
     ("frontDoor", "httpRoute", "enabled"): {"frontDoor": {"httpRoute": {"gateways": [{"name": "g"}]}}},
     ("global", "vllm", "model", "source", "type"): {
@@ -168,7 +153,6 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
         "vllm-base": role,
         "vllm-pd-nccl": {**roles, "router": context.get("router") or {}},
         "vllm-llmd": {**roles, **context.get("llmd", {})},
-        "vllm-hami-decode": {**role, **context.get("hamiDecode", {})},
     }
     if chart in layers:
         return {**common, **layers[chart]}
@@ -178,7 +162,6 @@ def tree(context: dict[str, Any], chart: str) -> dict[str, Any]:
         "base": role,
         "pdNccl": {**enabled, **layers["vllm-pd-nccl"]},
         "llmd": {"enabled": "llmd" in context, **layers["vllm-llmd"]},
-        "hamiDecode": {"enabled": "hamiDecode" in context, **layers["vllm-hami-decode"]},
         "frontDoor": context.get("door", {}),
     }
 

@@ -85,7 +85,7 @@ def test_a_pod_that_asks_for_more_gpus_than_a_node_has_stays_pending(
     unscheduled = "--for=condition=PodScheduled=False"
     control_plane.kubectl("wait", unscheduled, "pod/pod", "-n", namespace, "--timeout=30s")
     conditions = control_plane.get("pod", "pod", "-n", namespace)["status"]["conditions"]
-    assert "7 Insufficient nvidia.com/gpu" in conditions[0]["message"]
+    assert "6 Insufficient nvidia.com/gpu" in conditions[0]["message"]
 
 
 def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlPlane, namespace: str) -> None:

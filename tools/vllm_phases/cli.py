@@ -24,9 +24,7 @@ _COMMANDS = {
     "lint": "Judge any vLLM deployment: Kubernetes objects, docker compose files, shell commands.",
     "explain": "Print why a rule of the linter exists, with examples.",
     "rules": "List the rules of the linter, or write docs/rules.md.",
-    "pack": "Show on which cards HAMi would put the pods of a release, and what stays Pending.",
     "render": "Print the manifests of one set of values, as `helm template` does.",
-    "node-config": "Print what GPU nodes need to be told for values that share GPUs.",
     "schema": "Make the charts' schemas, default values and documentation from schemas/*.yaml.",
     "catalogue": "What each vLLM release knows: flags, environment variables, connectors and kv-transfer "
     "fields.",
@@ -42,8 +40,8 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"vllm_phases.commands.{name.replace('-', '_')}")
-        command: click.Command = getattr(module, name.replace("-", "_"))
+        module = importlib.import_module(f"vllm_phases.commands.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

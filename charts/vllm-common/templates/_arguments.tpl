@@ -103,7 +103,6 @@ Parameters: the role context.
 {{- $_ := set $args "ssl-certfile" "/tls/tls.crt" -}}
 {{- $_ := set $args "ssl-keyfile" "/tls/tls.key" -}}
 {{- end -}}
-{{- $args = merge $args (include "vllm-common.sharingFlags" . | fromJson) -}}
 {{- with include "vllm-common.kvTransferConfig" . }}{{ $_ := set $args "kv-transfer-config" (fromJson .) }}{{ end -}}
 {{- with $vllm.lora.modules -}}
 {{- $modules := list -}}
@@ -152,7 +151,6 @@ Parameters: the role context.
 */}}
 {{- define "vllm-common.arguments" -}}
 {{- $free := mergeOverwrite (deepCopy .root.Values.global.vllm.args) (deepCopy .role.args) -}}
-{{- $free = merge $free (include "vllm-common.sharingArgs" (merge (dict "free" $free) .) | fromJson) -}}
 {{- if .member }}{{ $free = omit $free "api-server-count" "api_server_count" }}{{ end -}}
 {{- $args := merge (include "vllm-common.typedArgs" . | fromJson) (.flags | default dict) $free -}}
 {{- if include "vllm-common.simulated" . -}}

@@ -5,8 +5,8 @@ Parameters: the role context.
 {{- define "vllm-common.enginePod" -}}
 metadata:
   labels:
-    {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels "own" (merge (include "vllm-common.sharingLabels" . | fromJson) (.own | default dict))) .) | nindent 4 }}
-  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (.ownAnnotations | default dict) (deepCopy .role.annotations) (include "vllm-common.sharingAnnotations" . | fromJson) (deepCopy .root.Values.global.vllm.annotations) }}
+    {{- include "vllm-common.podLabels" (merge (dict "extra" .role.labels) .) | nindent 4 }}
+  {{- with merge (include "vllm-common.kvAnnotations" . | fromYaml) (.ownAnnotations | default dict) (deepCopy .role.annotations) (deepCopy .root.Values.global.vllm.annotations) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -28,11 +28,6 @@ securityContext:
   {{- include "vllm-common.podSecurityContext" . | nindent 2 }}
 {{- include "vllm-common.pullSecrets" . }}
 {{- include "vllm-common.scheduling" . }}
-{{- with include "vllm-common.claimKind" . }}
-resourceClaims:
-  - name: gpu
-    {{ ternary "resourceClaimName" "resourceClaimTemplateName" (eq . "ResourceClaim") }}: {{ include "vllm-common.fullname" $ }}
-{{- end }}
 {{- with concat .role.extraInitContainers (.sidecars | default list) }}
 initContainers:
   {{- toYaml . | nindent 2 }}

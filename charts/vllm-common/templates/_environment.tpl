@@ -38,7 +38,7 @@ Parameters: the role context.
 {{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $secret.name "key" $secret.key))) -}}
 {{- end -}}
 {{- end -}}
-{{- merge $env (include "vllm-common.sharingEnvironment" . | fromJson) (.env | default dict) (include "vllm-common.kvEnvironment" . | fromJson) | toJson -}}
+{{- merge $env (.env | default dict) (include "vllm-common.kvEnvironment" . | fromJson) | toJson -}}
 {{- end }}
 
 {{/*

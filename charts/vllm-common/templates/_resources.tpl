@@ -47,7 +47,7 @@ Parameters: the role context.
 {{- define "vllm-common.resources" -}}
 {{- $extended := dict -}}
 {{- range $name, $count := ternary dict .role.resources.extended (ne (include "vllm-common.simulated" .) "") }}{{ $_ := set $extended $name (int64 $count | toString) }}{{ end -}}
-{{- range $name, $amount := include "vllm-common.gpuRequest" . | fromJson }}{{ $_ := set $extended $name $amount }}{{ end -}}
+{{- if ne (include "vllm-common.gpus" .) "0" }}{{ $_ := set $extended (include "vllm-common.gpuResource" .) (include "vllm-common.gpus" .) }}{{ end -}}
 {{- $resources := dict -}}
 {{- range $kind := list "requests" "limits" -}}
 {{- $amounts := deepCopy $extended -}}
@@ -55,6 +55,5 @@ Parameters: the role context.
 {{- with $amounts.memory }}{{ $_ := set $amounts "memory" (include "vllm-common.plusGiB" (dict "quantity" . "gib" (include "vllm-common.kvHostMemoryGiB" $))) }}{{ end -}}
 {{- if $amounts }}{{ $_ := set $resources $kind $amounts }}{{ end -}}
 {{- end -}}
-{{- if include "vllm-common.claimKind" . }}{{ $_ := set $resources "claims" (list (dict "name" "gpu")) }}{{ end -}}
 {{- toYaml $resources -}}
 {{- end }}

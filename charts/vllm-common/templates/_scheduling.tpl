@@ -3,8 +3,7 @@ vllm-common.scheduling: where the pod runs. A spread constraint without a select
 Parameters: the role context.
 */}}
 {{- define "vllm-common.scheduling" -}}
-{{- $scheduling := mergeOverwrite (dict "nodeSelector" (include "vllm-common.sharingNodes" . | fromJson)) (deepCopy .role.scheduling) -}}
-{{- if has (include "vllm-common.hamiPlaces" .) (list "slice" "card") }}{{ $_ := set $scheduling "schedulerName" (include "vllm-common.hamiScheduler" .) }}{{ end -}}
+{{- $scheduling := .role.scheduling -}}
 {{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" "runtimeClassName" "schedulerName" }}
 {{- with index $scheduling $field }}
 {{ $field }}: {{ toJson . }}

@@ -12,7 +12,7 @@ Parameters: the role context; optional `at`, the role's values path.
 */}}
 {{- define "vllm-common.findings" -}}
 {{- $at := .at | default (include "vllm-common.valuesPath" .) -}}
-{{- $topics := list "Version" "Flags" "Workload" "Parallelism" "LoadBalancing" "Environment" "Source" "Security" "Resources" "Sharing" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
+{{- $topics := list "Version" "Flags" "Workload" "Parallelism" "LoadBalancing" "Environment" "Source" "Security" "Resources" "Volumes" "Rollout" "Autoscaling" "KvTransfer" -}}
 {{- if include "vllm-common.simulated" . }}{{ $topics = list "Simulator" "Flags" "Workload" "Environment" "Security" "Resources" "Rollout" "Autoscaling" }}{{ end -}}
 {{- range $topic := $topics -}}
 {{- include (printf "vllm-common.validate%s" $topic) (merge (dict "at" $at) $) -}}
@@ -71,7 +71,7 @@ global.vllm.image.repository: vLLM {{ $vllm.version }} has no official image for
 {{- end }}
 
 {{- define "vllm-common.validateFlags" -}}
-{{- $owned := merge (include "vllm-common.ownedFlags" . | fromYaml) (include "vllm-common.sharingOwners" . | fromJson) (.owners | default dict) -}}
+{{- $owned := merge (include "vllm-common.ownedFlags" . | fromYaml) (.owners | default dict) -}}
 {{- range $place, $args := dict "global.vllm.args" .root.Values.global.vllm.args (printf "%sargs" .at) .role.args -}}
 {{- range $flag, $value := $args -}}
 {{- $plain := $flag | replace "_" "-" | regexFind "^[^.]+" | trimPrefix "no-" -}}

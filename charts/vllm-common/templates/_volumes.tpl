@@ -1,14 +1,13 @@
 {{/*
-vllm-common.shmSize: size of /dev/shm, or nothing where the role, or the simulator, needs none, and over MPS, which
-mounts its own. vLLM's offloading lies in it too, and the CPU build passes messages through it even with one rank.
+vllm-common.shmSize: size of /dev/shm, or nothing where the role, or the simulator, needs none. vLLM's offloading lies in it too,
+and the CPU build passes messages through it even with one rank.
 Parameters: the role context.
 */}}
 {{- define "vllm-common.shmSize" -}}
 {{- $ranks := include "vllm-common.podRanks" . | int64 -}}
 {{- $offload := int64 .root.Values.global.vllm.kvTiers.offload.gibPerPod -}}
-{{- $sliced := has (include "vllm-common.sharingMode" .) (list "hami" "hami-dra") -}}
-{{- if or (include "vllm-common.simulated" .) (include "vllm-common.overMps" .) -}}
-{{- else if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0) $sliced (eq .root.Values.global.vllm.accelerator "cpu"))) -}}
+{{- if include "vllm-common.simulated" . -}}
+{{- else if or (eq .role.shm.mode "always") (and (eq .role.shm.mode "auto") (or (gt $ranks 1) (gt $offload 0) (eq .root.Values.global.vllm.accelerator "cpu"))) -}}
 {{- $size := .role.shm.size | default (ternary "8Gi" "2Gi" (eq .root.Values.global.vllm.accelerator "amd")) -}}
 {{- include "vllm-common.plusGiB" (dict "quantity" $size "gib" $offload) -}}
 {{- end -}}
@@ -107,8 +106,10 @@ Parameters: the role context.
   mountPath: /model
   readOnly: true
 {{- end }}
-{{- with include "vllm-common.tlsMount" . }}
-{{ . }}
+{{- if .root.Values.global.vllm.tls.secretName }}
+- name: tls
+  mountPath: /tls
+  readOnly: true
 {{- end }}
 {{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
@@ -118,16 +119,4 @@ Parameters: the role context.
 {{- with .role.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
-{{- end }}
-
-{{/*
-vllm-common.tlsMount: the certificate as an item of a container's mounts; nothing without TLS.
-Parameters: root.
-*/}}
-{{- define "vllm-common.tlsMount" -}}
-{{- if .root.Values.global.vllm.tls.secretName -}}
-- name: tls
-  mountPath: /tls
-  readOnly: true
-{{- end -}}
 {{- end }}

@@ -6,7 +6,7 @@ vllm-llmd.gatewayClass: GatewayClass.
 */}}
 {{- define "vllm-llmd.gatewayClass" -}}
 {{- $gateway := .values.proxy.gateway -}}
-{{- $known := index (include "vllm-common.llmdFacts" . | fromJson).gateways $gateway.implementation | default dict -}}
+{{- $known := index (include "vllm-llmd.facts" . | fromJson).gateways $gateway.implementation | default dict -}}
 {{- $gateway.className | default $known.class -}}
 {{- end }}
 
@@ -45,7 +45,7 @@ vllm-llmd.gatewayPeers: the Gateways' pods, as peers of a NetworkPolicy.
 Parameters: root, values.
 */}}
 {{- define "vllm-llmd.gatewayPeers" -}}
-{{- $facts := (include "vllm-common.llmdFacts" . | fromJson).gateways -}}
+{{- $facts := (include "vllm-llmd.facts" . | fromJson).gateways -}}
 {{- $peers := .values.proxy.gateway.pods -}}
 {{- if not $peers -}}
 {{- range include "vllm-llmd.gateways" . | fromJsonArray -}}
@@ -87,7 +87,7 @@ Parameters: root, values.
 */}}
 {{- define "vllm-llmd.gatewayAddress" -}}
 {{- $gateway := .values.proxy.gateway -}}
-{{- $known := index (include "vllm-common.llmdFacts" . | fromJson).gateways $gateway.implementation | default dict -}}
+{{- $known := index (include "vllm-llmd.facts" . | fromJson).gateways $gateway.implementation | default dict -}}
 {{- with include "vllm-llmd.gateways" . | fromJsonArray -}}
 {{- $service := (first .).name -}}
 {{- if $known.class_in_service }}{{ $service = printf "%s-%s" $service (include "vllm-llmd.gatewayClass" $) }}{{ end -}}
@@ -132,7 +132,7 @@ typed_config:
   "@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation
   mutations:
     request_mutations:
-      {{- range (include "vllm-common.llmdFacts" . | fromJson).picker_headers }}
+      {{- range (include "vllm-llmd.facts" . | fromJson).picker_headers }}
       - remove: {{ . }}
       {{- end }}
 {{- end }}

@@ -43,7 +43,7 @@ Parameters: root.
 {{- define "vllm-llmd.plugins" -}}
 {{- $picker := .root.Values.endpointPicker -}}
 {{- $handlers := list -}}
-{{- if semverCompare "<0.9.0" (include "vllm-common.llmdVersion" .) }}{{ $handlers = append $handlers (dict "type" "disagg-headers-handler") }}{{ end -}}
+{{- if semverCompare "<0.9.0" (include "vllm-llmd.version" .) }}{{ $handlers = append $handlers (dict "type" "disagg-headers-handler") }}{{ end -}}
 {{- $decider := dict "type" "always-disagg-pd-decider" -}}
 {{- if eq $picker.decider.type "uncachedTokens" -}}
 {{- $decider = dict "type" "prefix-based-pd-decider" "parameters" (dict "nonCachedTokens" (int64 $picker.decider.uncachedTokens)) -}}

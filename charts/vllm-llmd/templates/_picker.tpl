@@ -68,15 +68,15 @@ Parameters: root.
   "pool-namespace" .root.Release.Namespace -}}
 {{- if .root.Values.global.vllm.tls.secretName }}{{ $args = merge $args (dict "cert-path" "/tls" "enable-cert-reload" true) }}{{ end -}}
 {{- if .root.Values.inferencePool.enabled -}}
-{{- $_ := set $args "pool-name" (include "vllm-common.poolName" .) -}}
+{{- $_ := set $args "pool-name" (include "vllm-llmd.poolName" .) -}}
 {{- else -}}
 {{- $selector := list -}}
-{{- range $key, $value := include "vllm-common.poolSelector" . | fromYaml }}{{ $selector = append $selector (printf "%s=%s" $key $value) }}{{ end -}}
+{{- range $key, $value := include "vllm-llmd.poolSelector" . | fromYaml }}{{ $selector = append $selector (printf "%s=%s" $key $value) }}{{ end -}}
 {{- $_ := set $args "endpoint-selector" (join "," $selector) -}}
 {{- $_ := set $args "endpoint-target-ports" (include "vllm-llmd.targetPorts" . | fromJsonArray | toStrings | join ",") -}}
 {{- end -}}
-{{- if include "vllm-common.llmdKnows" (dict "root" .root "program" "picker" "option" "drain-timeout") }}{{ $_ := set $args "drain-timeout" (printf "%ds" (int64 $picker.drainSeconds)) }}{{ end -}}
-{{- include "vllm-common.llmdFlags" (mergeOverwrite $args (deepCopy $picker.args)) -}}
+{{- if include "vllm-llmd.knows" (dict "root" .root "program" "picker" "option" "drain-timeout") }}{{ $_ := set $args "drain-timeout" (printf "%ds" (int64 $picker.drainSeconds)) }}{{ end -}}
+{{- include "vllm-llmd.flags" (mergeOverwrite $args (deepCopy $picker.args)) -}}
 {{- end }}
 
 {{/*
@@ -106,7 +106,7 @@ spec:
   {{- end }}
   containers:
     - name: picker
-      image: {{ include "vllm-common.llmdImage" (dict "root" .root "program" "picker" "image" $picker.image) }}
+      image: {{ include "vllm-llmd.image" (dict "root" .root "program" "picker" "image" $picker.image) }}
       imagePullPolicy: {{ $picker.image.pullPolicy }}
       command: [/app/epp]
       args:
@@ -143,7 +143,7 @@ spec:
         timeoutSeconds: 5
         failureThreshold: {{ div (add $picker.drainSeconds $picker.terminationGracePeriodSeconds 10) 10 | max 6 }}
       resources:
-        {{- include "vllm-common.plainResources" $picker.resources | nindent 8 }}
+        {{- include "vllm-llmd.resources" $picker.resources | nindent 8 }}
       securityContext:
         {{- include "vllm-common.containerSecurityContext" . | nindent 8 }}
       volumeMounts:
@@ -152,7 +152,7 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
-        {{- with include "vllm-common.tlsMount" . }}
+        {{- with include "vllm-llmd.tlsMount" . }}
         {{- . | nindent 8 }}
         {{- end }}
   volumes:

@@ -27,7 +27,7 @@ Parameters: root.
 */}}
 {{- define "vllm-llmd.prefixReaders" -}}
 {{- $readers := list -}}
-{{- range $type, $plugin := (include "vllm-common.llmdFacts" . | fromJson).plugins }}{{ if $plugin.reads_prefixes }}{{ $readers = append $readers $type }}{{ end }}{{ end -}}
+{{- range $type, $plugin := (include "vllm-llmd.facts" . | fromJson).plugins }}{{ if $plugin.reads_prefixes }}{{ $readers = append $readers $type }}{{ end }}{{ end -}}
 {{- toJson $readers -}}
 {{- end }}
 

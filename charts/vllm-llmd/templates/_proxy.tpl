@@ -71,7 +71,7 @@ spec:
           exec:
             command: [bash, /etc/envoy/drain.sh, {{ int64 $proxy.drain.preStopSeconds | quote }}, {{ int64 $proxy.drain.timeoutSeconds | quote }}]
       resources:
-        {{- include "vllm-common.plainResources" $proxy.resources | nindent 8 }}
+        {{- include "vllm-llmd.resources" $proxy.resources | nindent 8 }}
       securityContext:
         {{- include "vllm-common.containerSecurityContext" . | nindent 8 }}
       volumeMounts:
@@ -80,7 +80,7 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
-        {{- with include "vllm-common.tlsMount" . }}
+        {{- with include "vllm-llmd.tlsMount" . }}
         {{- . | nindent 8 }}
         {{- end }}
   volumes:

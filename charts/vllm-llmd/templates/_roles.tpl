@@ -9,17 +9,8 @@ Parameters: root; `object`, the define's name; optional `with`, further keys for
 
 {{- define "vllm-llmd.decode" -}}
 {{- $role := dict "root" .root "name" "vllm-llmd" "component" "llmd-decode" "role" .root.Values.decode "kv" "consumer" -}}
-{{- $sidecar := dict "sidecars" (list (include "vllm-common.sidecar" (merge (dict "root" .root) (include "vllm-llmd.sidecarSettings" . | fromJson)) | fromYaml)) "token" (toString .root.Values.routingSidecar.ssrfProtection) -}}
+{{- $sidecar := dict "sidecars" (list (include "vllm-llmd.sidecar" . | fromYaml)) "token" (toString .root.Values.routingSidecar.ssrfProtection) -}}
 {{- include .object (merge (.with | default dict) $role $sidecar (include "vllm-llmd.own" (dict "root" .root "role" "decode") | fromYaml) (include "vllm-llmd.engine" . | fromJson)) -}}
-{{- end }}
-
-{{/*
-vllm-llmd.sidecarSettings: what decides the routing sidecar, as JSON: role, poolPort and settings of vllm-common.sidecar.
-Parameters: root.
-*/}}
-{{- define "vllm-llmd.sidecarSettings" -}}
-{{- $values := .root.Values -}}
-{{- dict "role" (pick $values.decode "port" "parallelism") "poolPort" $values.prefill.port "settings" $values.routingSidecar | toJson -}}
 {{- end }}
 
 {{/*
@@ -29,9 +20,9 @@ Parameters: root; role, prefill or decode.
 {{- define "vllm-llmd.own" -}}
 at: {{ include "vllm-common.valuesPath" . }}{{ .role }}.
 own:
-  {{- include "vllm-common.poolLabels" . | nindent 2 }}
+  {{- include "vllm-llmd.poolLabels" . | nindent 2 }}
 ownAnnotations: {{ include "vllm-llmd.activePorts" . }}
-serverPorts: {{ (include "vllm-common.llmdFacts" . | fromJson).pool_ports }}
+serverPorts: {{ (include "vllm-llmd.facts" . | fromJson).pool_ports }}
 {{- end }}
 
 {{/*
@@ -58,11 +49,37 @@ Parameters: root; role, prefill or decode.
 {{- range $index, $port := $all }}{{ if lt $index $count }}{{ $active = append $active (int64 $port) }}{{ end }}{{ end -}}
 {{- $annotations := dict -}}
 {{- if lt $count (len $all) -}}
-{{- range $name, $window := (include "vllm-common.llmdFacts" . | fromJson).pool_annotations -}}
-{{- if include "vllm-common.llmdWithin" (dict "root" $.root "window" $window) }}{{ $_ := set $annotations $name (join "," $active) }}{{ end -}}
+{{- range $name, $window := (include "vllm-llmd.facts" . | fromJson).pool_annotations -}}
+{{- if include "vllm-llmd.within" (dict "root" $.root "window" $window) }}{{ $_ := set $annotations $name (join "," $active) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $annotations -}}
+{{- end }}
+
+{{/*
+vllm-llmd.poolLabels: labels by which the picker finds an engine and knows its role.
+Parameters: root; role, prefill or decode.
+*/}}
+{{- define "vllm-llmd.poolLabels" -}}
+{{ include "vllm-llmd.poolSelector" . }}
+llm-d.ai/role: {{ .role }}
+{{- end }}
+
+{{/*
+vllm-llmd.poolSelector: labels of every engine of this release's pool, and of no other pod.
+Parameters: root.
+*/}}
+{{- define "vllm-llmd.poolSelector" -}}
+llm-d.ai/inference-serving: "true"
+vllm-phases.dev/pool: {{ include "vllm-llmd.poolName" . }}
+{{- end }}
+
+{{/*
+vllm-llmd.poolName: name of the pool of engines, which is that of the InferencePool where there is one.
+Parameters: root.
+*/}}
+{{- define "vllm-llmd.poolName" -}}
+{{- include "vllm-common.fullname" (dict "root" .root "component" "pool") -}}
 {{- end }}
 
 {{/*
@@ -72,7 +89,7 @@ Parameters: root.
 {{- define "vllm-llmd.poolReference" -}}
 group: inference.networking.k8s.io
 kind: InferencePool
-name: {{ include "vllm-common.poolName" . }}
+name: {{ include "vllm-llmd.poolName" . }}
 {{- end }}
 
 {{/*
@@ -98,9 +115,9 @@ Parameters: root.
 */}}
 {{- define "vllm-llmd.scalingQueries" -}}
 {{- $queries := dict -}}
-{{- range $metric, $fact := (include "vllm-common.llmdFacts" . | fromJson).metrics -}}
+{{- range $metric, $fact := (include "vllm-llmd.facts" . | fromJson).metrics -}}
 {{- range $fact.names -}}
-{{- if include "vllm-common.llmdWithin" (dict "root" $.root "window" .) }}{{ $_ := set $queries $metric (include "vllm-common.podSum" (dict "root" $.root "metric" .name "kind" "Deployment" "name" (include "vllm-llmd.pickerName" $))) }}{{ end -}}
+{{- if include "vllm-llmd.within" (dict "root" $.root "window" .) }}{{ $_ := set $queries $metric (include "vllm-common.podSum" (dict "root" $.root "metric" .name "kind" "Deployment" "name" (include "vllm-llmd.pickerName" $))) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $queries -}}

@@ -3,7 +3,8 @@ TLS from the client to the engines: one Secret for proxy, picker, sidecars and e
 */}}
 
 {{/*
-vllm-llmd.tlsVolume: the certificate as an item of a pod's volumes; nothing without TLS.
+vllm-llmd.tlsVolume, vllm-llmd.tlsMount: the certificate as an item of a pod's volumes, and of a container's mounts;
+nothing without TLS.
 Parameters: root.
 */}}
 {{- define "vllm-llmd.tlsVolume" -}}
@@ -11,6 +12,14 @@ Parameters: root.
 - name: tls
   secret:
     secretName: {{ . | quote }}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-llmd.tlsMount" -}}
+{{- if .root.Values.global.vllm.tls.secretName -}}
+- name: tls
+  mountPath: /tls
+  readOnly: true
 {{- end -}}
 {{- end }}
 

@@ -17,8 +17,8 @@ Parameters: root.
 {{/* Each check below prints one message a line. Parameters: root; at, the chart's values path. */}}
 
 {{- define "vllm-llmd.validateRelease" -}}
-{{- $version := include "vllm-common.llmdVersion" . -}}
-{{- $known := (include "vllm-common.llmdFacts" . | fromJson).releases -}}
+{{- $version := include "vllm-llmd.version" . -}}
+{{- $known := (include "vllm-llmd.facts" . | fromJson).releases -}}
 {{- if semverCompare (printf "<%s" (first $known)) $version }}
 global.vllm.llmd.version: {{ $version }} is older than {{ first $known }}, the first release of llm-d's router that this chart knows
 {{- end }}
@@ -29,13 +29,13 @@ global.vllm.llmd.version: {{ $version }} is older than {{ first $known }}, the f
 
 {{- define "vllm-llmd.validateConnector" -}}
 {{- $kv := .root.Values.global.vllm.kvTransfer -}}
-{{- $version := include "vllm-common.llmdVersion" . -}}
+{{- $version := include "vllm-llmd.version" . -}}
 {{- $class := include "vllm-common.connectorClass" . -}}
 {{- if eq $kv.connector "p2pNccl" }}
 global.vllm.kvTransfer.connector: llm-d's sidecar has no protocol for {{ $class }}; set nixl or mooncake, or use the layer pdNccl
-{{- else if not (include "vllm-common.sidecarConnector" .) -}}
+{{- else if not (include "vllm-llmd.sidecarConnector" .) -}}
 {{- $since := "" -}}
-{{- range $name, $connector := (include "vllm-common.llmdFacts" . | fromJson).sidecar_connectors -}}
+{{- range $name, $connector := (include "vllm-llmd.facts" . | fromJson).sidecar_connectors -}}
 {{- if and $connector.since (has $class $connector.engines) (semverCompare (printf ">%s" $version) $connector.since) }}{{ $since = $connector.since }}{{ end -}}
 {{- end }}
 global.vllm.kvTransfer.connector: llm-d's sidecar {{ $version }} has no protocol for {{ $class }}{{ if $since }} ({{ $since }} has); set a newer global.vllm.llmd.version, or the connector nixl in mode pull{{ else }}; set the connector nixl in mode pull, or mooncake{{ end }}
@@ -161,13 +161,13 @@ routingSidecar:
 
 {{/* One plugin that the user names. Parameters: as above, and place; type; kind, empty for any. */}}
 {{- define "vllm-llmd.validatePlugin" -}}
-{{- $plugin := index (include "vllm-common.llmdFacts" . | fromJson).plugins .type | default dict -}}
+{{- $plugin := index (include "vllm-llmd.facts" . | fromJson).plugins .type | default dict -}}
 {{- $what := .kind | default "plugin" -}}
 {{- $named := ternary "" (printf " %s" .type) (hasSuffix .type .place) -}}
 {{- if or (not $plugin) (and .kind (ne $plugin.kind .kind)) }}
 {{ .place }}: llm-d has no such {{ $what }}{{ $named }}{{ if eq .kind "scorer" }}; set one of docs/values.md{{ end }}
-{{- else if not (include "vllm-common.llmdWithin" (dict "root" .root "window" $plugin)) }}
-{{ .place }}: llm-d {{ include "vllm-common.llmdVersion" . }} has no such {{ $what }}{{ $named }}
+{{- else if not (include "vllm-llmd.within" (dict "root" .root "window" $plugin)) }}
+{{ .place }}: llm-d {{ include "vllm-llmd.version" . }} has no such {{ $what }}{{ $named }}
 {{- else if and $plugin.alpha (not (index .root.Values.endpointPicker.args "allow-experimental-plugins")) }}
 {{ .place }}:{{ $named }} experimental; set {{ .at }}endpointPicker.args.allow-experimental-plugins to true as well, or leave it out
 {{- end }}
@@ -178,10 +178,10 @@ routingSidecar:
 {{- $values := .root.Values -}}
 {{- $vllm := $values.global.vllm -}}
 {{- $cache := $values.endpointPicker.prefixCache -}}
-{{- $producer := index (include "vllm-common.llmdFacts" . | fromJson).plugins "precise-prefix-cache-producer" -}}
+{{- $producer := index (include "vllm-llmd.facts" . | fromJson).plugins "precise-prefix-cache-producer" -}}
 {{- $type := printf "%sendpointPicker.prefixCache.type" .at -}}
-{{- if not (include "vllm-common.llmdWithin" (dict "root" .root "window" $producer)) }}
-{{ $type }}: precise, but llm-d {{ include "vllm-common.llmdVersion" . }} has no precise index of this form ({{ $producer.since }} has); set approximate, or a newer global.vllm.llmd.version
+{{- if not (include "vllm-llmd.within" (dict "root" .root "window" $producer)) }}
+{{ $type }}: precise, but llm-d {{ include "vllm-llmd.version" . }} has no precise index of this form ({{ $producer.since }} has); set approximate, or a newer global.vllm.llmd.version
 {{- end }}
 {{- $names := include "vllm-common.servedNames" . | fromJsonArray -}}
 {{- if gt (len $names) 1 }}
@@ -246,7 +246,7 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- end }}
 
 {{- define "vllm-llmd.validateScaling" -}}
-{{- $metrics := (include "vllm-common.llmdFacts" . | fromJson).metrics -}}
+{{- $metrics := (include "vllm-llmd.facts" . | fromJson).metrics -}}
 {{- range $role := list "prefill" "decode" -}}
 {{- $scaling := (index $.root.Values $role).autoscaling -}}
 {{- $place := printf "%s%s.autoscaling" $.at $role -}}
@@ -280,7 +280,7 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- if eq $gateway.implementation "other" -}}
 {{- $closed := eq .root.Values.inferencePool.failureMode "FailClose" -}}
 {{- if not (or $gateway.clientHeadersRemoved (and .root.Values.routingSidecar.ssrfProtection $closed)) }}
-{{ .at }}proxy.gateway.clientHeadersRemoved: false, and whoever sends {{ (include "vllm-common.llmdFacts" . | fromJson).picker_headers | join ", " }} chooses where prompts go; have your Gateway take them from requests before it asks the picker and set true, or set {{ .at }}routingSidecar.ssrfProtection to true with {{ .at }}inferencePool.failureMode FailClose
+{{ .at }}proxy.gateway.clientHeadersRemoved: false, and whoever sends {{ (include "vllm-llmd.facts" . | fromJson).picker_headers | join ", " }} chooses where prompts go; have your Gateway take them from requests before it asks the picker and set true, or set {{ .at }}routingSidecar.ssrfProtection to true with {{ .at }}inferencePool.failureMode FailClose
 {{- end }}
 {{- if and $gateway.create (not $gateway.className) }}
 {{ .at }}proxy.gateway.className: empty, and the class of an implementation of type other is not known; set it
@@ -296,18 +296,18 @@ global.vllm.model.servedNames: the name {{ first $names }} has an @, which parts
 {{- $sidecar := .root.Values.routingSidecar -}}
 {{- if and $sidecar.ssrfProtection (not .root.Values.inferencePool.enabled) }}
 {{ .at }}routingSidecar.ssrfProtection: it reads the engines' addresses from an InferencePool; set {{ .at }}inferencePool.enabled to true
-{{- else if and $sidecar.ssrfProtection (semverCompare "<0.10.0" (include "vllm-common.llmdVersion" .)) }}
-{{ .at }}routingSidecar.ssrfProtection: llm-d {{ include "vllm-common.llmdVersion" . }} cannot read pools of inference.networking.k8s.io/v1 and would refuse every prefill engine (0.10.0 can); set false, or a newer global.vllm.llmd.version
+{{- else if and $sidecar.ssrfProtection (semverCompare "<0.10.0" (include "vllm-llmd.version" .)) }}
+{{ .at }}routingSidecar.ssrfProtection: llm-d {{ include "vllm-llmd.version" . }} cannot read pools of inference.networking.k8s.io/v1 and would refuse every prefill engine (0.10.0 can); set false, or a newer global.vllm.llmd.version
 {{- end }}
-{{- if and (gt (int64 $sidecar.prefillRetries) 0) (not (include "vllm-common.llmdKnows" (dict "root" .root "program" "sidecar" "option" "prefill-max-retries"))) }}
-{{ .at }}routingSidecar.prefillRetries: llm-d {{ include "vllm-common.llmdVersion" . }} has no retries (0.9.0 has); set 0
+{{- if and (gt (int64 $sidecar.prefillRetries) 0) (not (include "vllm-llmd.knows" (dict "root" .root "program" "sidecar" "option" "prefill-max-retries"))) }}
+{{ .at }}routingSidecar.prefillRetries: llm-d {{ include "vllm-llmd.version" . }} has no retries (0.9.0 has); set 0
 {{- end }}
 {{- end }}
 
 {{- define "vllm-llmd.validateTls" -}}
 {{- if not .root.Values.global.vllm.tls.secretName -}}
-{{- else if semverCompare "<0.10.0" (include "vllm-common.llmdVersion" .) }}
-global.vllm.tls.secretName: TLS inside this layer takes llm-d 0.10.0, and this is {{ include "vllm-common.llmdVersion" . }}; set a newer global.vllm.llmd.version, or leave this empty
+{{- else if semverCompare "<0.10.0" (include "vllm-llmd.version" .) }}
+global.vllm.tls.secretName: TLS inside this layer takes llm-d 0.10.0, and this is {{ include "vllm-llmd.version" . }}; set a newer global.vllm.llmd.version, or leave this empty
 {{- else if ne .root.Values.proxy.type "envoy" }}
 global.vllm.tls.secretName: how a Gateway calls engines by TLS is set at the Gateway, and this chart cannot; set {{ .at }}proxy.type to envoy, or leave this empty
 {{- end }}

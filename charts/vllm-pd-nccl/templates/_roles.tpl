@@ -4,13 +4,20 @@ Parameters: root; `object`, the define's name; optional `with`, further keys for
 */}}
 {{- define "vllm-pd-nccl.prefill" -}}
 {{- $role := dict "root" .root "name" "vllm-pd-nccl" "component" "prefill" "role" .root.Values.prefill "kv" "producer" "at" (print (include "vllm-common.valuesPath" .) "prefill.") -}}
-{{- include .object (merge (.with | default dict) $role (dict "router" (include "vllm-common.routerName" .))) -}}
+{{- include .object (merge (.with | default dict) $role (dict "router" (include "vllm-pd-nccl.routerName" .))) -}}
 {{- end }}
 
 {{- define "vllm-pd-nccl.decode" -}}
 {{- $role := dict "root" .root "name" "vllm-pd-nccl" "component" "decode" "role" .root.Values.decode "kv" "consumer" "at" (print (include "vllm-common.valuesPath" .) "decode.") -}}
-{{- $own := ternary (include "vllm-common.routedLabels" . | fromYaml) dict .root.Values.router.sharedDecode -}}
-{{- include .object (merge (.with | default dict) $role (dict "own" $own "router" (include "vllm-common.routerName" .))) -}}
+{{- include .object (merge (.with | default dict) $role (dict "router" (include "vllm-pd-nccl.routerName" .))) -}}
+{{- end }}
+
+{{/*
+vllm-pd-nccl.routerName: name of the router's Service.
+Parameters: root.
+*/}}
+{{- define "vllm-pd-nccl.routerName" -}}
+{{- include "vllm-common.fullname" (dict "root" .root "component" "router") -}}
 {{- end }}
 
 {{/*

@@ -3,7 +3,7 @@ vllm-pd-nccl.routerAccount: account of the router's pods.
 Parameters: root.
 */}}
 {{- define "vllm-pd-nccl.routerAccount" -}}
-{{- .root.Values.router.serviceAccount.name | default (include "vllm-common.routerName" .) -}}
+{{- .root.Values.router.serviceAccount.name | default (include "vllm-pd-nccl.routerName" .) -}}
 {{- end }}
 
 {{/*
@@ -11,10 +11,10 @@ vllm-pd-nccl.selector: labels of a role's pods as the router wants them, as a JS
 Parameters: root, component.
 */}}
 {{- define "vllm-pd-nccl.selector" -}}
-{{- $labels := include "vllm-common.selectorLabels" (dict "root" .root "name" "vllm-pd-nccl" "component" .component) | fromYaml -}}
-{{- if and (eq .component "decode") .root.Values.router.sharedDecode }}{{ $labels = include "vllm-common.routedLabels" . | fromYaml }}{{ end -}}
 {{- $selector := list -}}
-{{- range $key, $value := $labels }}{{ $selector = append $selector (printf "%s=%s" $key $value) }}{{ end -}}
+{{- range $key, $value := include "vllm-common.selectorLabels" (dict "root" .root "name" "vllm-pd-nccl" "component" .component) | fromYaml -}}
+{{- $selector = append $selector (printf "%s=%s" $key $value) -}}
+{{- end -}}
 {{- toJson $selector -}}
 {{- end }}
 

@@ -18,7 +18,6 @@ Parameters: the top context.
 {{- include "vllm-stack.validateGateway" . | include "vllm-common.fail" -}}
 {{- if eq .Values.llmd.proxy.type "gateway" }}{{ $target = merge $target (include "vllm-stack.gateway" . | fromJson) }}{{ end -}}
 {{- end -}}
-{{- if .Values.hamiDecode.enabled }}{{ include "vllm-stack.validateSlices" . | include "vllm-common.fail" }}{{ end -}}
 {{- toYaml $target -}}
 {{- end }}
 
@@ -29,7 +28,7 @@ Parameters: the top context.
 */}}
 {{- define "vllm-stack.gateway" -}}
 {{- $context := dict "root" . "values" .Values.llmd -}}
-{{- $facts := (include "vllm-common.llmdFacts" . | fromJson).gateways -}}
+{{- $facts := (include "vllm-llmd.facts" . | fromJson).gateways -}}
 {{- $found := dict "request" (include "vllm-llmd.gatewayRequest" $context | fromJson) -}}
 {{- range include "vllm-llmd.gateways" $context | fromJsonArray -}}
 {{- if and (eq .namespace $.Release.Namespace) (hasKey $facts $.Values.llmd.proxy.gateway.implementation) (not $found.selector) -}}

@@ -19,10 +19,6 @@ _POLICY = "GPU_CORE_UTILIZATION_POLICY"
 _SMALL = 0.6
 _FULL = 100
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_SAFER = (
-    "Try it on your hardware before you rely on it; safer are MIG instances, and fewer decode replicas with larger "
-    "batches on whole GPUs."
-)
 
 
 def _several(engine: Engine, flag: str) -> int:
@@ -356,10 +352,10 @@ def transfer_on_slice(engine: Engine, context: Context) -> Iterator[Problem]:
     """
     if engine.kv is not None and is_slice(engine.gpu):
         for found in filter(None, map(engine.kv.find, ("NixlConnector", "MooncakeConnector"))):
-            message = (
-                f"{found.connector} on a HAMi slice is unverified on hardware: no public test of it is known"
+            message = f"{found.connector} on a HAMi slice: no public test of it is known"
+            yield Problem(
+                found.key("kv_connector"), message, "Try it on your hardware before you rely on it."
             )
-            yield Problem(found.key("kv_connector"), message, _SAFER)
 
 
 @rule("SHR020", "low-priority-engine", Severity.WARNING, scope=Engine)
