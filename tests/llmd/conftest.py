@@ -16,6 +16,8 @@ from tests.cluster.control_plane import (
     start_api_server,
 )
 
+from .fleet import Fleet
+from .network import own_network
 from .path import ENVOY, DataPath
 
 if TYPE_CHECKING:
@@ -48,6 +50,20 @@ def started(folder: Path) -> Iterator[ControlPlane]:
             lambda: plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=9s")
         )
         yield plane
+
+
+@contextmanager
+def running_fleet(
+    objects: Objects, tmp_path_factory: pytest.TempPathFactory, certificate: dict[str, str] | None = None
+) -> Iterator[Fleet]:
+    """A fleet that answers, in a network and with an API server of its own."""
+    with own_network(), started(tmp_path_factory.mktemp("api-server")) as plane:
+        fleet = Fleet(plane, objects, tmp_path_factory.mktemp("fleet"), certificate or {})
+        try:
+            fleet.start()
+            yield fleet
+        finally:
+            fleet.stop()
 
 
 @pytest.fixture(scope="session")

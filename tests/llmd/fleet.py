@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 
+import pytest
+
 from .network import Pod
 from .path import ENVOY, SECONDS
 from .simulator import command
@@ -29,7 +31,14 @@ if TYPE_CHECKING:
     from tests.conftest import Objects
 
 PICKER, SIDECAR = os.environ.get("LLMD_EPP", ""), os.environ.get("LLMD_SIDECAR", "")
+ABSENT = not (PICKER and SIDECAR) or os.geteuid() != 0
 METRIC = "vllm:e2e_request_latency_seconds_count"
+
+
+def needs_llmd(what: str) -> list[pytest.MarkDecorator]:
+    """The marks of tests with llm-d's own programs, which say what is not tested without them."""
+    names = "LLMD_EPP and LLMD_SIDECAR must name them, and root makes the pods' networks"
+    return [pytest.mark.cluster, pytest.mark.skipif(ABSENT, reason=f"NOT TESTED: {what}; {names}")]
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,22 @@ LLMD_EPP and LLMD_SIDECAR name the two, built by hand from llm-d-router's source
 
 from __future__ import annotations
 
-import os
 import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import started
-from .fleet import PICKER, SIDECAR, Fleet
-from .network import NODE, own_network
+from .conftest import running_fleet
+from .fleet import Fleet, needs_llmd
+from .network import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conftest import Render
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(
-        not (PICKER and SIDECAR) or os.geteuid() != 0,
-        reason="NOT TESTED: twenty pods behind llm-d's own picker and sidecars; LLMD_EPP and LLMD_SIDECAR must name"
-        " them, and root makes the pods' networks",
-    ),
-]
+pytestmark = needs_llmd("twenty pods behind llm-d's own picker and sidecars")
 
 # 4 engines prefill, 16 decode. An answer takes a moment, so that there is load to spread.
 VALUES = {
@@ -50,13 +42,8 @@ def long(name: str) -> str:
 @pytest.fixture(scope="module")
 def fleet(render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     objects = render("values/phase2-llmd.yaml", "values/overlays/sim.yaml", values=VALUES)
-    with own_network(), started(tmp_path_factory.mktemp("api-server")) as plane:
-        fleet = Fleet(plane, objects, tmp_path_factory.mktemp("fleet"))
-        try:
-            fleet.start()
-            yield fleet
-        finally:
-            fleet.stop()
+    with running_fleet(objects, tmp_path_factory) as fleet:
+        yield fleet
 
 
 def test_every_request_is_answered_and_every_decode_engine_works(fleet: Fleet) -> None:

@@ -5,7 +5,6 @@ LLMD_EPP and LLMD_SIDECAR name llm-d's own picker and sidecar, built by hand. Th
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections import Counter
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import started
-from .fleet import PICKER, SIDECAR, Fleet
-from .network import own_network
+from .conftest import running_fleet
+from .fleet import Fleet, needs_llmd
 from .path import SECONDS
 
 if TYPE_CHECKING:
@@ -24,14 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Render
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(
-        not (PICKER and SIDECAR) or os.geteuid() != 0,
-        reason="NOT TESTED: TLS between llm-d's own picker, sidecars and engines; LLMD_EPP and LLMD_SIDECAR must name"
-        " them, and root makes the pods' networks",
-    ),
-]
+pytestmark = needs_llmd("TLS between llm-d's own picker, sidecars and engines")
 
 VALUES = {
     "global": {"vllm": {"tls": {"secretName": "vllm-tls", "caKey": "ca.crt"}}},
@@ -53,13 +44,8 @@ def certificate(folder: Path) -> dict[str, str]:
 def fleet(render: Render, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     objects = render("values/phase2-llmd.yaml", "values/overlays/sim.yaml", values=VALUES)
     secret = certificate(tmp_path_factory.mktemp("certificate"))
-    with own_network(), started(tmp_path_factory.mktemp("api-server")) as plane:
-        fleet = Fleet(plane, objects, tmp_path_factory.mktemp("fleet"), secret)
-        try:
-            fleet.start()
-            yield fleet
-        finally:
-            fleet.stop()
+    with running_fleet(objects, tmp_path_factory, secret) as fleet:
+        yield fleet
 
 
 def test_requests_are_answered_also_by_way_of_prefill(fleet: Fleet) -> None:

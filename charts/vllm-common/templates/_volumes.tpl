@@ -33,10 +33,8 @@ Parameters: the role context.
     sizeLimit: {{ . }}
 {{- end }}
 {{- if $engine }}{{ include "vllm-common.modelVolume" . }}{{ end }}
-{{- with .root.Values.global.vllm.tls.secretName }}
-- name: tls
-  secret:
-    secretName: {{ . | quote }}
+{{- with include "vllm-common.tlsVolume" . }}
+{{ . }}
 {{- end }}
 {{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
@@ -106,10 +104,8 @@ Parameters: the role context.
   mountPath: /model
   readOnly: true
 {{- end }}
-{{- if .root.Values.global.vllm.tls.secretName }}
-- name: tls
-  mountPath: /tls
-  readOnly: true
+{{- with include "vllm-common.tlsMount" . }}
+{{ . }}
 {{- end }}
 {{- if and $engine .root.Values.global.vllm.kvTiers.mooncakeStore.enabled }}
 - name: kv-store
@@ -119,4 +115,25 @@ Parameters: the role context.
 {{- with .role.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/*
+vllm-common.tlsVolume, vllm-common.tlsMount: the certificate as an item of a pod's volumes, and of a container's mounts;
+nothing without TLS.
+Parameters: root.
+*/}}
+{{- define "vllm-common.tlsVolume" -}}
+{{- with .root.Values.global.vllm.tls.secretName -}}
+- name: tls
+  secret:
+    secretName: {{ . | quote }}
+{{- end -}}
+{{- end }}
+
+{{- define "vllm-common.tlsMount" -}}
+{{- if .root.Values.global.vllm.tls.secretName -}}
+- name: tls
+  mountPath: /tls
+  readOnly: true
+{{- end -}}
 {{- end }}

@@ -152,7 +152,7 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
-        {{- with include "vllm-llmd.tlsMount" . }}
+        {{- with include "vllm-common.tlsMount" . }}
         {{- . | nindent 8 }}
         {{- end }}
   volumes:
@@ -161,7 +161,7 @@ spec:
         name: {{ include "vllm-llmd.pickerName" . }}
     - name: scratch
       emptyDir: {}
-    {{- with include "vllm-llmd.tlsVolume" . }}
+    {{- with include "vllm-common.tlsVolume" . }}
     {{- . | nindent 4 }}
     {{- end }}
 {{- end }}

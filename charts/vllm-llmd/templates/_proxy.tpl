@@ -80,7 +80,7 @@ spec:
           readOnly: true
         - name: scratch
           mountPath: /tmp
-        {{- with include "vllm-llmd.tlsMount" . }}
+        {{- with include "vllm-common.tlsMount" . }}
         {{- . | nindent 8 }}
         {{- end }}
   volumes:
@@ -89,7 +89,7 @@ spec:
         name: {{ include "vllm-llmd.proxyName" . }}
     - name: scratch
       emptyDir: {}
-    {{- with include "vllm-llmd.tlsVolume" . }}
+    {{- with include "vllm-common.tlsVolume" . }}
     {{- . | nindent 4 }}
     {{- end }}
 {{- end }}

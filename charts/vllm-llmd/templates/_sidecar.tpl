@@ -86,7 +86,7 @@ ports:
   - name: {{ .name }}
     containerPort: {{ int64 .number }}
   {{- end }}
-{{- with include "vllm-llmd.tlsMount" . }}
+{{- with include "vllm-common.tlsMount" . }}
 volumeMounts:
   {{- . | nindent 2 }}
 {{- end }}

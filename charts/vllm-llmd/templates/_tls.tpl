@@ -1,27 +1,6 @@
 {{/*
-TLS from the client to the engines: one Secret for proxy, picker, sidecars and engines, on every hop.
+TLS of the proxy, from the client to the engines: one Secret for proxy, picker, sidecars and engines, on every hop.
 */}}
-
-{{/*
-vllm-llmd.tlsVolume, vllm-llmd.tlsMount: the certificate as an item of a pod's volumes, and of a container's mounts;
-nothing without TLS.
-Parameters: root.
-*/}}
-{{- define "vllm-llmd.tlsVolume" -}}
-{{- with .root.Values.global.vllm.tls.secretName -}}
-- name: tls
-  secret:
-    secretName: {{ . | quote }}
-{{- end -}}
-{{- end }}
-
-{{- define "vllm-llmd.tlsMount" -}}
-{{- if .root.Values.global.vllm.tls.secretName -}}
-- name: tls
-  mountPath: /tls
-  readOnly: true
-{{- end -}}
-{{- end }}
 
 {{/*
 vllm-llmd.envoyServesTls: the transport socket of a listener that has the certificate; nothing without TLS.
